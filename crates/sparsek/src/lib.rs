@@ -1,8 +1,8 @@
 //! Row-wise top-k, sparse aggregation and sparse distances for [Burn](https://burn.dev) tensors:
 //! differentiable, on CUDA, Vulkan, Metal, WebGPU and the CPU.
 //!
-//! - [`topk`]: the k greatest or least elements along a dimension; [`prelude`]: the same as methods,
-//!   by the names of Burn.
+//! - [`topk`]: the k greatest or least elements along a dimension, masks, sorting.
+//! - [`prelude`]: selections as methods of tensors, by Burn's names.
 //! - [`sparse`]: CSR matrices, compressed rows, and products.
 //! - [`distance`]: distances between sparse rows, and nearest neighbors.
 //! - [`dense`]: linear layers and layer normalization.

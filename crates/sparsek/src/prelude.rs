@@ -1,28 +1,30 @@
 //! Selections as methods of tensors: `use sparsek::prelude::*;`.
 //!
-//! From Burn, add `_exact` to the name. x is a tensor, k a number, d a dimension, `o` a
-//! [`TopkOptions`].
+//! From Burn, add `_exact` to the name. k is a number, d a dimension.
 //!
-//! | sparsek | Burn 0.22 | torch | numpy, along the last axis |
+//! | method of x | Burn 0.22 | torch | numpy, of a vector |
 //! |---|---|---|---|
-//! | `x.topk_exact(k, d)` | `x.topk(k, d)` | `topk(x, k, d).values` | `sort(x)[..., :-k-1:-1]` |
-//! | `x.topk_with_indices_exact(k, d)` | `x.topk_with_indices(k, d)` | `topk(x, k, d)` | – |
-//! | `x.argtopk_exact(k, d)` | `x.argtopk(k, d)`, k < M | `topk(x, k, d).indices` | `argsort(-x, stable=True)[..., :k]` |
-//! | `x.bottomk_exact(k, d)` | `x.sort(d)`, cut | `topk(x, k, d, largest=False).values` | `sort(x)[..., :k]` |
-//! | `x.bottomk_with_indices_exact(k, d)` | `x.sort_with_indices(d)`, cut | `topk(x, k, d, largest=False)` | – |
-//! | `x.argbottomk_exact(k, d)` | `x.argsort(d)`, cut | `topk(x, k, d, largest=False).indices` | `argsort(x, stable=True)[..., :k]` |
-//! | `x.sort_exact(d)` | `x.sort(d)` | `sort(x, d).values` | `sort(x)` |
-//! | `x.sort_descending_exact(d)` | `x.sort_descending(d)` | `sort(x, d, descending=True).values` | `sort(x)[..., ::-1]` |
-//! | `x.sort_with_indices_exact(d)` | `x.sort_with_indices(d)` | `sort(x, d, stable=True)` | – |
-//! | `x.argsort_exact(d)` | `x.argsort(d)` | `argsort(x, d, stable=True)` | `argsort(x, stable=True)` |
-//! | [`kthvalue(x, &o, d)`](crate::topk::kthvalue), `o.largest` false | – | `kthvalue(x, k, d, keepdim=True)` | `partition(x, k - 1)[..., k - 1]` |
-//! | [`topk(x, &o, d)`](crate::topk::topk) | – | `topk(x, k, d, sorted=False)`, in any order | `argpartition(x, -k)[..., -k:]`, in any order |
+//! | `topk_exact(k, d)` | `topk(k, d)` | `topk(x, k, d)[0]` | `sort(x)[::-1][:k]` |
+//! | `argtopk_exact(k, d)` | `argtopk(k, d)`, k < M | `topk(x, k, d)[1]` | `argsort(-x)[:k]` |
+//! | `topk_with_indices_exact(k, d)` | `topk_with_indices(k, d)` | `topk(x, k, d)` | both |
+//! | `bottomk_exact(k, d)` | – | `topk(x, k, d, False)[0]` | `sort(x)[:k]` |
+//! | `argbottomk_exact(k, d)` | – | `topk(x, k, d, False)[1]` | `argsort(x)[:k]` |
+//! | `bottomk_with_indices_exact(k, d)` | – | `topk(x, k, d, False)` | both |
+//! | `sort_exact(d)` | `sort(d)` | `sort(x, d)[0]` | `sort(x)` |
+//! | `argsort_exact(d)` | `argsort(d)` | `sort(x, d)[1]` | `argsort(x)` |
+//! | `sort_with_indices_exact(d)` | `sort_with_indices(d)` | `sort(x, d)` | both |
+//! | `sort_descending_exact(d)` | `sort_descending(d)` | `sort(x, d, True)[0]` | `sort(x)[::-1]` |
+//!
+//! `argsort_descending_exact` and `sort_descending_with_indices_exact` follow suit. Functions go
+//! further: [`topk`](crate::topk::topk) in index order is `torch.topk(…, sorted=False)` and
+//! `numpy.argpartition`, [`kthvalue`](crate::topk::kthvalue) is `torch.kthvalue` and
+//! `numpy.partition`.
 //!
 //! Where the others differ:
 //!
-//! - **Ties.** Here the lowest index wins. Burn, torch's `topk` and numpy's partitions leave it open.
+//! - **Ties.** Here the lowest index wins. The others promise it for stable sorts at most.
 //! - **NaN** is greatest here and in torch; numpy sorts it last either way.
-//! - **Indices** have the device's default integer dtype; Burn's may have that of an integer tensor.
+//! - **Indices** have the default integer dtype; Burn's may have that of an integer tensor.
 //! - **Repetition.** Equal inputs give equal bits and equal indices on every backend.
 
 pub use crate::topk::{Method, TopkExt, TopkOptions};

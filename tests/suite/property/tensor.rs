@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     kernels::{Check, I32, Layout},
-    topk::{ragged_tensors, tensors},
+    topk::{masks, ragged_tensors, tensors},
 };
 
 #[derive(Clone, Copy, Debug)]
@@ -72,7 +72,7 @@ impl View {
     }
 }
 
-/// `topk`, `argtopk` and, for floats, `topk_mask` equal the oracle.
+/// `topk`, `argtopk`, `topk_bool_mask` and, for floats, `topk_mask` equal the oracle.
 pub fn property(backend: &Backend, plan: Plan) -> Outcome {
     let check = RefCell::new(Check::new(backend, None));
     let requests = (request(Extent::FULL), select(View::ALL.to_vec()));
@@ -144,7 +144,10 @@ fn compare<T: Element>(
         each.collect::<Vec<i64>>()
     });
     match &lengths {
-        None => tensors::check::<2, T::Kind, T>(&x, &options, dim)?,
+        None => {
+            tensors::check::<2, T::Kind, T>(&x, &options, dim)?;
+            masks::check(x, &matrix, &options, dim)?;
+        }
         Some(lengths) => {
             ragged_tensors::check::<2, 1, T>(&x, lengths, DType::I32, (&options, dim))?
         }

@@ -51,6 +51,18 @@ fn check_truths(found: Tensor<2, Bool>, kept: &[bool]) -> Result<(), String> {
     }
 }
 
+/// Checks the truth values of `matrix` as a tensor whose rows lie along `dim`.
+pub fn check<K: Ordered, T: Element>(
+    x: Tensor<2, K>,
+    matrix: &Matrix<T>,
+    options: &TopkOptions,
+    dim: isize,
+) -> Result<(), String> {
+    let mask = topk_bool_mask(x, options, dim);
+    let mask = if dim == 0 { mask.transpose() } else { mask };
+    check_truths(mask, &kept(matrix, options)).map_err(|e| format!("topk_bool_mask: {e}"))
+}
+
 /// Kept elements have their bits, the others those of `fill`.
 fn check_filled<K: Ordered, T: Element>(
     found: Tensor<2, K>,
@@ -83,13 +95,9 @@ fn by_value<T: Element, K: Ordered>(backend: &Backend) -> Result<(), String> {
         let kept = kept(&matrix, &options);
         let context = |e: String| format!("{options:?}: {e}");
         // `sorted` changes nothing.
-        for sorted in [false, true] {
-            let options = options.with_sorted(sorted);
-            let mask = topk_bool_mask(x.clone(), &options, -1);
-            check_truths(mask, &kept).map_err(context)?;
-        }
-        let columns = topk_bool_mask(x.clone().transpose(), &options, 0);
-        check_truths(columns.transpose(), &kept).map_err(context)?;
+        check(x.clone(), &matrix, &options.with_sorted(true), -1).map_err(context)?;
+        check(x.clone(), &matrix, &options, -1).map_err(context)?;
+        check(x.clone().transpose(), &matrix, &options, 0).map_err(context)?;
         for fill in [0.0, -3.0, 7.0] {
             let dense = topk_mask_fill(x.clone(), &options, -1, fill);
             check_filled(dense, &matrix, &kept, T::of(fill)).map_err(context)?;

@@ -87,8 +87,8 @@ impl Compressed {
 
 /// Compresses each row of `x`, `[rows, width]`, to its `k` greatest elements, in one pass.
 ///
-/// Selection, ties, NaN, cost, gradient and panics as [`topk`](crate::topk::topk), with width at most
-/// [`MAX_COLS`](crate::topk::MAX_COLS).
+/// Selection, ties, NaN, cost, gradient and panics as [`topk`](crate::topk::topk); the width is at
+/// most [`MAX_COLS`](crate::topk::MAX_COLS).
 #[track_caller]
 pub fn sparse_topk(x: Tensor<2>, k: usize, method: Method) -> Compressed {
     or_panic("sparse_topk", try_sparse_topk(x, k, method))

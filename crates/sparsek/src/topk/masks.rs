@@ -250,8 +250,9 @@ pub fn try_topk_mask_by<const D: usize, K: Ordered, S: Ordered>(
 /// Sets all but the `k` elements of greatest (or least) magnitude of each row to `fill`, as in
 /// pruning.
 ///
-/// [`topk_mask_by`] with the scores |x|: equal magnitudes of either sign are ties. Devices may treat
-/// subnormal magnitudes as zero. One row takes any length: flatten a tensor to prune it globally.
+/// [`topk_mask_by`] with the scores |x|: equal magnitudes of either sign are ties. Devices may
+/// treat subnormal magnitudes as zero. One row takes any length: flatten a tensor to prune it
+/// globally.
 ///
 /// # Panics
 ///

@@ -230,6 +230,7 @@ mod tests {
         assert_eq!(try_topk(two, &exact, 1).unwrap_err(), too_long);
         let early = exact.with_method(early);
         assert_eq!(try_argtopk(row(cols), &early, 1).unwrap_err(), too_long);
+        assert_eq!(try_topk_mask(row(cols), &early, 1).unwrap_err(), too_long);
         let ragged = || (row(cols), lengths(&[1]));
         let (x, each) = ragged();
         assert_eq!(try_topk_ragged(x, each, &exact, 1).unwrap_err(), too_long);

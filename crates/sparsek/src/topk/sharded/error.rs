@@ -3,15 +3,15 @@
 use burn::tensor::{DType, Device};
 use sparsek_kernels::topk::Method;
 
-/// Why [`topk_sharded`](super::topk_sharded) failed.
+/// Why [`topk_sharded`](super::topk_sharded) failed. The text does not name the operation.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ShardedError {
     /// No shards, so no device for the result.
-    #[error("topk_sharded: there are no shards")]
+    #[error("there are no shards")]
     NoShards,
     /// k exceeds all elements.
-    #[error("topk_sharded: k = {k} is greater than the {length} elements of all shards")]
+    #[error("k = {k} is greater than the {length} elements of all shards")]
     KTooLarge {
         /// Requested elements.
         k: usize,
@@ -19,7 +19,7 @@ pub enum ShardedError {
         length: usize,
     },
     /// The shards differ in dtype.
-    #[error("topk_sharded: shard {shard} has dtype {found:?}, the first has {first:?}")]
+    #[error("shard {shard} has dtype {found:?}, the first has {first:?}")]
     MixedDtypes {
         /// The shard.
         shard: usize,
@@ -29,13 +29,13 @@ pub enum ShardedError {
         found: DType,
     },
     /// Only some shards are on autodiff devices.
-    #[error("topk_sharded: shard {shard} and the first are not both on autodiff devices")]
+    #[error("shard {shard} and the first are not both on autodiff devices")]
     MixedAutodiff {
         /// The shard.
         shard: usize,
     },
     /// Unsupported dtype.
-    #[error("topk_sharded: dtype {dtype:?} is not supported by this operation or by {device}")]
+    #[error("dtype {dtype:?} is not supported by this operation or by {device}")]
     Dtype {
         /// Dtype.
         dtype: DType,
@@ -43,13 +43,13 @@ pub enum ShardedError {
         device: String,
     },
     /// Only the exact method works.
-    #[error("topk_sharded: method {method:?} is not supported (supported: Exact)")]
+    #[error("method {method:?} is not supported (supported: Exact)")]
     Method {
         /// Method.
         method: Method,
     },
     /// Indices need 64 bits, which a device lacks.
-    #[error("topk_sharded: {length} elements need indices of 64 bits, which {device} lacks")]
+    #[error("{length} elements need indices of 64 bits, which {device} lacks")]
     IndexDtype {
         /// Elements of all shards.
         length: usize,
@@ -57,7 +57,7 @@ pub enum ShardedError {
         device: String,
     },
     /// A device refused its shard, or failed.
-    #[error("topk_sharded: {device} failed: {reason}")]
+    #[error("{device} failed: {reason}")]
     Device {
         /// Device.
         device: String,
