@@ -5,7 +5,7 @@ mod common;
 use criterion::{Criterion, Throughput};
 use sparsek_bench::{
     case::RowCase,
-    topk::{Form, Problem, method, ready, seeded_rows},
+    topk::{Form, Problem, ready, seeded_rows},
 };
 use sparsek_tests::{backend::Backend, data::Distribution};
 
@@ -33,7 +33,7 @@ fn rows(criterion: &mut Criterion, backend: &Backend) {
         common::bench(&mut group, &id, traffic, || {
             let input = seeded_rows::<f32>(case.rows, cols, Distribution::Normal, 0);
             let mut problem = Problem::new(&case, form, &input);
-            problem.method = method(name)?;
+            problem.method = name.parse()?;
             ready(backend, &problem)
         });
     }
