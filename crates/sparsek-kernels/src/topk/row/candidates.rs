@@ -9,8 +9,8 @@ use cubecl::prelude::*;
 
 use super::{
     config::CandidateConfig,
-    cube::select_whole_row,
-    layout::{RowLayout, element_offset},
+    cube::select_in_memory,
+    layout::{MemoryOutput, RowElements},
 };
 use crate::{
     primitives::{approx::approx_ln, bit_set::SelectedItems, team::Team},
@@ -86,78 +86,51 @@ impl<E: Element> RegisterItems<E> {
 }
 
 #[cube]
-#[allow(clippy::too_many_arguments)]
 pub(super) fn select_from_candidates<E: Element, I: Numeric>(
     elements: &[E],
-    values: &mut [E],
-    indices: &mut [I],
-    row: usize,
-    layout: RowLayout,
-    params: &SearchParams,
+    output: &mut MemoryOutput<E, I>,
     columns: &Shared<[u32]>,
     listed: u32,
     #[comptime] config: CandidateConfig,
 ) {
-    if listed >= params.k && listed <= comptime!(config.capacity() as u32) {
-        write_selected::<E, I>(
-            elements, values, indices, row, &layout, params, columns, listed, config,
-        );
+    if listed >= output.request.params.k && listed <= comptime!(config.capacity() as u32) {
+        write_selected::<E, I>(elements, output, columns, listed, config);
     } else {
-        select_whole_row::<E, I>(
-            elements,
-            values,
-            indices,
-            row,
-            layout,
-            params,
-            config.memory,
-            comptime!(config.list.lanes),
-        );
+        select_in_memory::<E, I>(elements, output, comptime!(config.list.lanes));
     }
 }
 
 #[cube]
-#[allow(clippy::too_many_arguments)]
 fn write_selected<E: Element, I: Numeric>(
     elements: &[E],
-    values: &mut [E],
-    indices: &mut [I],
-    row: usize,
-    layout: &RowLayout,
-    params: &SearchParams,
+    output: &mut MemoryOutput<E, I>,
     columns: &Shared<[u32]>,
     listed: u32,
     #[comptime] config: CandidateConfig,
 ) {
-    let start = row * layout.row_stride;
-    let memory = comptime!(config.memory);
+    let request = output.request;
+    let elements = RowElements::new(elements, output.row, request.layout, config.memory);
     let team = Team::new(listed, config.list);
     let mut items = Sequence::<E>::new();
     #[unroll]
     for load in 0..comptime!(config.list.loads) {
         let mut value = E::from_int(0);
         if team.loads(load) {
-            let column = columns[team.column(load) as usize];
-            value = elements[start + element_offset(column, layout, memory.strided)];
+            value = elements.value(columns[team.column(load) as usize]);
         }
         items.push(value);
     }
-    let list = RegisterItems::<E> { values: items, team, search: memory.search };
-    let bits = list.select(params, config.floats);
+    let list = RegisterItems::<E> { values: items, team, search: config.memory.search };
+    let bits = list.select(&request.params, config.floats);
     let selected = SelectedItems::new(bits, team, true);
     #[unroll]
     for load in 0..comptime!(config.list.loads) {
         if selected.holds(load) {
             let column = columns[team.column(load) as usize];
-            let target = row * params.k as usize + selected.start(load) as usize;
-            if comptime!(memory.dense) {
-                values[row * layout.cols as usize + column as usize] = list.values[load];
-            } else if comptime!(memory.values) {
-                values[target] = list.values[load];
+            if comptime!(config.memory.dense) {
+                output.set_dense(column, list.values[load]);
             }
-            if comptime!(memory.indices) {
-                indices[target] = I::cast_from(column);
-            }
+            output.set(selected.start(load), list.values[load], I::cast_from(column));
         }
     }
 }

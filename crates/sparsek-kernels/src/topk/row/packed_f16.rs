@@ -12,7 +12,7 @@ use super::{
     config::RegisterConfig,
     layout::{RowLayout, RowRequest},
     output::RowOutput,
-    register::select_register_row,
+    register::RegisterCall,
 };
 use crate::{
     primitives::{
@@ -75,12 +75,8 @@ pub(crate) fn packed_select<E: Element, F: Float, I: Numeric, N: Size, V: Size, 
     }
     let row = min(row, layout.rows - 1);
     let team = Team::new(layout.cols, comptime!(paired.shape));
-    let packed = PackedRow::<F>::new(
-        words,
-        row * layout.row_stride / 8,
-        team,
-        comptime!(config.search.largest),
-    );
+    let start = row * layout.row_stride / 8;
+    let packed = PackedRow::<F>::new(words, start, team, comptime!(config.search.largest));
     let guess = packed.guess(params.k, &normal);
     if plane_all(guess.valid) {
         let request = RowRequest::whole(layout, &params);
@@ -99,24 +95,16 @@ pub(crate) fn packed_select<E: Element, F: Float, I: Numeric, N: Size, V: Size, 
             position: strip.position + before,
         };
         strip.list(&mut columns, list, params.k, false);
-        output.write_list(elements, row, &request.layout, &team, list, &mut columns);
+        output.write_list(elements, row, &request, &team, list, &mut columns);
     } else {
+        let mut call = RegisterCall::<E, I, N, V, W>::new(
+            input, elements, values, indices, lengths, layout, params,
+        );
         for half in 0..2usize {
             let row = first
                 + half * comptime!(config.rows)
                 + (UNIT_POS_X / comptime!(config.shape.lanes)) as usize;
-            select_register_row::<E, I, N, V, W>(
-                input,
-                elements,
-                values,
-                indices,
-                lengths,
-                min(row, layout.rows - 1),
-                layout,
-                params,
-                normal,
-                config,
-            );
+            call.select(min(row, layout.rows - 1), normal, config);
         }
     }
 }
@@ -140,14 +128,14 @@ pub(super) struct PackedRow<H: Float> {
 }
 
 /// The first item of each half is in bit 31.
-#[derive(CubeType, Clone, Copy)]
+#[derive(CubeType, CubeTypeMut, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(super) struct PackedBits {
     pub first: u32,
     pub second: u32,
 }
 
-#[derive(CubeType, Clone, Copy)]
+#[derive(CubeType, CubeTypeMut, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 struct PackedReach {
     bits: PackedBits,
@@ -209,14 +197,11 @@ impl<H: Float> PackedRow<H> {
         let mut step = 0u32;
         let mut running = plane_any(usable);
         while running {
-            let reached = self.reach(value);
-            reach.bits.first = reached.bits.first;
-            reach.bits.second = reached.bits.second;
-            reach.total = reached.total;
-            let missed = f32::cast_from(reached.total) - wanted;
+            reach = self.reach(value);
+            let missed = f32::cast_from(reach.total) - wanted;
             let single = f32::cast_from(value);
             settled = settled || (usable && f32::abs(missed) <= 1.0);
-            bracket.narrow(single, f32::cast_from(reached.total), missed >= 0.0);
+            bracket.narrow(single, f32::cast_from(reach.total), missed >= 0.0);
             let near = bracket.inside(single + missed * slope);
             let mut next = H::cast_from(select(step == 0, near, bracket.rooted(wanted)));
             if step >= PACKED_TIES {

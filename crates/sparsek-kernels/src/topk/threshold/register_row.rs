@@ -32,7 +32,7 @@ pub(crate) struct Guess {
     pub near_zero: bool,
 }
 
-#[derive(CubeType, Clone, Copy)]
+#[derive(CubeType, CubeTypeMut, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(crate) struct Reach {
     pub bits: u32,

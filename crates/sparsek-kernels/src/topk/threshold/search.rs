@@ -274,6 +274,21 @@ pub struct Placement {
 
 #[cube]
 impl Cursor {
+    /// Both counts in a word, if they fit in 16 bits.
+    pub fn packed(&self) -> u32 {
+        self.above + (self.level << 16)
+    }
+
+    /// Moved by packed counts.
+    pub fn after(&self, packed: u32) -> Cursor {
+        Cursor { above: self.above + (packed & 0xffff), level: self.level + (packed >> 16) }
+    }
+
+    pub fn skip(&mut self, packed: u32) {
+        self.above += packed & 0xffff;
+        self.level += packed >> 16;
+    }
+
     pub fn place<K: Int>(&mut self, key: K, threshold: &Threshold<K>, quota: u32) -> Placement {
         let above = key > threshold.high;
         let level = key >= threshold.low && !above;
