@@ -78,7 +78,7 @@ pub(crate) fn takes_rows(
     (single || (rows * LONG_ROW <= cols && aligned)) && is_gpu(client)
 }
 
-impl VectorCall<'_> {
+impl<'a> VectorCall<'a> {
     pub fn plan(&self) -> Result<Plan, KernelError> {
         let (client, dtype, index) = (self.client, self.dtype, self.index);
         require_element(client, dtype)?;
@@ -90,7 +90,7 @@ impl VectorCall<'_> {
         dispatch(&vector, self.options)
     }
 
-    pub fn input_vector<E: Element>(&self) -> InputVector<'_> {
+    pub fn input_vector<E: Element>(&self) -> InputVector<'a> {
         InputVector {
             client: self.client,
             dtype: self.dtype,

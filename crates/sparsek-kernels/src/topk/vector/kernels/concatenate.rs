@@ -12,7 +12,10 @@
 
 use cubecl::{ir::ElemType, prelude::*};
 
-use super::{cube_reduce::CubeReduce, types::SubrangeLayout};
+use super::{
+    cube_reduce::CubeReduce,
+    types::{SubrangeLayout, write_stats},
+};
 use crate::{
     primitives::team::TeamShape,
     topk::key::{Element, ordered_key, ordered_refined, ordered_rough, short_key},
@@ -236,7 +239,6 @@ pub(crate) fn find_least_delegate<E: Element>(
 
 /// Counts candidates and scanned subranges per cube.
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(clippy::too_many_arguments, reason = "buffers")]
 pub(crate) fn count_candidates<E: Element>(
     elements: &[E],
     selected: &[u32],
@@ -272,7 +274,6 @@ pub(crate) fn count_candidates<E: Element>(
 
 /// Writes candidates in index order, and their padded number.
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(clippy::too_many_arguments, reason = "buffers")]
 pub(crate) fn list_candidates<E: Element>(
     elements: &[E],
     selected: &[u32],
@@ -332,15 +333,6 @@ pub(crate) fn list_candidates<E: Element>(
         if UNIT_POS == 0 {
             filled[0] = whole;
         }
-        #[comptime]
-        match stats {
-            ComptimeOption::Some(stats) => {
-                if UNIT_POS == 0 {
-                    stats[0] = opened_subranges;
-                    stats[1] = before;
-                }
-            }
-            ComptimeOption::None => {}
-        };
+        write_stats(stats, opened_subranges, before);
     }
 }

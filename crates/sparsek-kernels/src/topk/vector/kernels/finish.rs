@@ -31,7 +31,7 @@ use super::{
     delegates::{DelegateVectorConfig, short_subranges},
     histogram::{BINS, clear_bins, histogram_threshold},
     selected_subranges::{Candidates, SelectedSubranges},
-    types::{FinishConfig, SubrangeLayout},
+    types::{FinishConfig, SubrangeLayout, write_stats},
 };
 use crate::topk::key::{Element, ordered_key};
 
@@ -170,17 +170,8 @@ pub(super) fn finish_cube<E: Element, I: Numeric, N: Size, D: Size>(
     );
     elements.collect(range.low, elements.loads(ranks), &workspace.candidates);
     sync_cube();
-    #[comptime]
-    match stats {
-        ComptimeOption::Some(stats) => {
-            if UNIT_POS == 0 {
-                stats[0] = ranks;
-                stats[1] = filled[0].load();
-            }
-        }
-        ComptimeOption::None => {}
-    };
     let count = filled[0].load();
+    write_stats(stats, ranks, count);
     if count > comptime!(config.room as u32) {
         let threshold = histogram_threshold::<E::Key, SelectedSubranges<E, N>>(
             &elements,
@@ -215,7 +206,6 @@ fn none<T: CubeType>() -> ComptimeOption<T> {
 /// The last cube to arrive finishes. `arrivals` is zero at launch. Needs storage visible to other
 /// cubes after [`sync_storage`].
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(clippy::too_many_arguments, reason = "buffers")]
 pub(crate) fn finish_single_launch<E: Element, I: Numeric, N: Size, D: Size>(
     input: &[Vector<E, N>],
     elements: &[E],

@@ -53,3 +53,18 @@ impl FinishConfig {
         BINS * size_of::<u32>() + candidates + lists + 4 * self.shape.planes as usize * key
     }
 }
+
+/// Scanned subranges and candidates, if asked for.
+#[cube]
+pub(super) fn write_stats(stats: ComptimeOption<&mut [u32]>, subranges: u32, candidates: u32) {
+    #[comptime]
+    match stats {
+        ComptimeOption::Some(stats) => {
+            if UNIT_POS == 0 {
+                stats[0] = subranges;
+                stats[1] = candidates;
+            }
+        }
+        ComptimeOption::None => {}
+    };
+}

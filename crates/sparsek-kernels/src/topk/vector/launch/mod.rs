@@ -12,11 +12,11 @@ use self::selection::{SelectedPlaces, SelectionInput};
 use super::{
     kernels::types::SubrangeLayoutLaunch,
     options::Selection,
-    types::{AfterDelegates, Partition, Plan, U32, VectorCall, WorkloadStats},
+    types::{AfterDelegates, Plan, SubrangeCall, U32, VectorCall, WorkloadStats},
 };
 use crate::{
     error::KernelError,
-    launch::{allocate, device_failed},
+    launch::{allocate, argument, device_failed},
     topk::{
         key::{Element, with_element},
         options::TopkOptions,
@@ -32,8 +32,7 @@ impl VectorCall<'_> {
 
     pub fn topk_with_stats(&self) -> Result<(Selected, WorkloadStats), KernelError> {
         let stats = allocate(self.client, "stats", 2, U32)?;
-        let VectorCall { client, input, dtype, length, options, index, .. } = *self;
-        let call = VectorCall { client, input, dtype, length, options, index, stats: Some(&stats) };
+        let call = VectorCall { stats: Some(&stats), ..*self };
         let plan = call.plan()?;
         let selected = call.execute(&plan)?;
         let stats = self.read_stats(&plan, stats)?;
@@ -107,20 +106,23 @@ impl VectorCall<'_> {
                 let selected = input.select::<E>(*selection, self.options.k, None)?;
                 self.fetch::<E>(None, None, &selected.places)
             }
-            Plan::Delegates(partition, after) => match &**after {
-                AfterDelegates::Finish(config, first) => self.finish::<E>(partition, config, first),
-                AfterDelegates::Concatenate { first, second } => {
-                    let selections = [*first, *second];
-                    if self.short_keys(partition, selections) {
-                        self.concatenate::<E, i16>(partition, selections)
-                    } else {
-                        self.concatenate::<E, E::Key>(partition, selections)
+            Plan::Delegates(partition, after) => {
+                let call = SubrangeCall::<E>::new(self, *partition);
+                match &**after {
+                    AfterDelegates::Finish(config, first) => call.finish(config, first),
+                    AfterDelegates::Concatenate { first, second } => {
+                        let selections = [*first, *second];
+                        if call.short_keys(selections) {
+                            call.concatenate::<i16>(selections)
+                        } else {
+                            call.concatenate::<E::Key>(selections)
+                        }
+                    }
+                    AfterDelegates::Filter { first, second, config } => {
+                        call.filter(*config, [*first, *second])
                     }
                 }
-                AfterDelegates::Filter { first, second, config } => {
-                    self.filter::<E>(partition, *config, [*first, *second])
-                }
-            },
+            }
         }
     }
 
@@ -150,13 +152,27 @@ impl VectorCall<'_> {
         }
     }
 
-    fn layout(&self, partition: &Partition, in_registers: usize) -> SubrangeLayoutLaunch {
+    fn stats_argument(&self) -> Result<ComptimeOptionArgs<&'static mut [u32]>, KernelError> {
+        let stats = self.stats.map(|stats| argument(stats, "stats", U32, 2));
+        Ok(stats.transpose()?.into())
+    }
+}
+
+impl<E: Element> SubrangeCall<'_, E> {
+    /// The vector in whole loads of `width`, and by elements.
+    fn inputs(&self, width: usize) -> Result<[BufferArg; 2], KernelError> {
+        let whole = self.length / width * width;
+        let argument = |length| argument(self.input, "input", self.dtype, length);
+        Ok([argument(whole)?, argument(self.length)?])
+    }
+
+    fn layout(&self, in_registers: usize) -> SubrangeLayoutLaunch {
         SubrangeLayoutLaunch::new(
             self.length,
-            partition.delegates(self.length) as u32,
+            self.delegates() as u32,
             in_registers as u32,
             self.options.k as u32,
-            partition.exponent,
+            self.partition.exponent,
         )
     }
 }
