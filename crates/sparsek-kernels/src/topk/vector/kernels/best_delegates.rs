@@ -107,7 +107,7 @@ impl DelegateSet {
         for item in 0..items {
             own.place::<K>(of_unit.keys[item], &threshold, quota);
         }
-        let packed = own.above + (own.level << 16);
+        let packed = own.packed();
         let before = workspace.reduce.prefix_sum(packed).before;
         if packed > 0 {
             let mut cursor = Cursor { above: before & 0xffff, level: before >> 16 };

@@ -91,21 +91,6 @@ impl<K: Int> SearchState<K> {
         reduce: &CubeReduce,
         #[comptime] spacing: u32,
     ) {
-        let next = self.advanced(bins, k, reduce, spacing);
-        self.low = next.low;
-        self.high = next.high;
-        self.above = next.above;
-        self.shift = next.shift;
-        self.open = next.open;
-    }
-
-    fn advanced(
-        &self,
-        bins: &Shared<[Atomic<u32>]>,
-        k: u32,
-        reduce: &CubeReduce,
-        #[comptime] spacing: u32,
-    ) -> SearchState<K> {
         // 16 bytes: compilers read unaligned arrays with neighbors.
         let mut found = Shared::<[u32]>::new_slice(4usize);
         let bins_per_unit = comptime!(BINS as u32 / reduce.shape.lanes);
@@ -144,13 +129,11 @@ impl<K: Int> SearchState<K> {
             equal = equal || (self.shift <= spacing && finite);
         }
         let reached = all && low > K::new(0);
-        SearchState::<K> {
-            low,
-            high: select(reached, low - K::new(1), high),
-            above: select(reached, k, self.above + found[1]),
-            shift: select(self.shift > DIGIT_BITS, self.shift - DIGIT_BITS, 0u32),
-            open: !equal && !all,
-        }
+        self.low = low;
+        self.high = select(reached, low - K::new(1), high);
+        self.above = select(reached, k, self.above + found[1]);
+        self.shift = select(self.shift > DIGIT_BITS, self.shift - DIGIT_BITS, 0u32);
+        self.open = !equal && !all;
     }
 
     pub fn threshold(&self) -> Threshold<K> {
@@ -214,30 +197,29 @@ pub(crate) fn final_state_at(bits: u32) -> usize {
     bits.div_ceil(DIGIT_BITS) as usize * STATE_WORDS
 }
 
-#[derive(CubeType, Clone, Copy)]
+#[derive(CubeType, CubeLaunch, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
-struct Extent {
-    length: usize,
-    per_cube: usize,
+pub(crate) struct Extent {
+    pub length: usize,
+    pub per_cube: usize,
+    pub k: u32,
 }
 
 #[cube]
 impl Extent {
     /// `filled`, on the device, overrides `length`.
-    fn new(
-        filled: ComptimeOption<&[u32]>,
-        length: usize,
-        per_cube: usize,
-        #[comptime] shape: TeamShape,
-    ) -> Extent {
+    fn filled(&self, filled: ComptimeOption<&[u32]>, #[comptime] shape: TeamShape) -> Extent {
         #[comptime]
         match filled {
             ComptimeOption::Some(filled) => {
                 let tile = comptime!((shape.lanes * ITEMS) as usize);
                 let length = filled[0] as usize;
-                Extent { length, per_cube: length.div_ceil(CUBE_COUNT).div_ceil(tile) * tile }
+                let per_cube = length.div_ceil(CUBE_COUNT).div_ceil(tile) * tile;
+                Extent { length, per_cube, k: self.k }
             }
-            ComptimeOption::None => Extent { length, per_cube },
+            ComptimeOption::None => {
+                Extent { length: self.length, per_cube: self.per_cube, k: self.k }
+            }
         }
     }
 }
@@ -338,12 +320,12 @@ pub(crate) fn find_key_ranges<E: Element, N: Size>(
     histograms: &[Atomic<u32>],
     ranges: &mut [E::Key],
     filled: ComptimeOption<&[u32]>,
-    length: usize,
+    extent: Extent,
     #[comptime] config: HistogramConfig,
 ) {
     let units = comptime!(config.shape.lanes);
     let reduce = CubeReduce::new(config.shape);
-    let length = Extent::new(filled, length, 0usize, config.shape).length;
+    let length = extent.filled(filled, config.shape).length;
     let step = CUBE_COUNT * units as usize;
     let own = CUBE_POS * units as usize + UNIT_POS as usize;
     let mut bin = own;
@@ -379,8 +361,7 @@ pub(crate) fn count_bins<E: Element, N: Size>(
     states: &mut [E::Key],
     start_keys: ComptimeOption<&[E::Key]>,
     filled: ComptimeOption<&[u32]>,
-    length: usize,
-    k: u32,
+    extent: Extent,
     #[comptime] pass: usize,
     #[comptime] start: Start,
     #[comptime] config: HistogramConfig,
@@ -401,7 +382,7 @@ pub(crate) fn count_bins<E: Element, N: Size>(
         write_state::<E::Key>(states, &state, pass);
         state
     } else {
-        advance_state::<E::Key>(histograms, states, &bins, k, &reduce, pass)
+        advance_state::<E::Key>(histograms, states, &bins, extent.k, &reduce, pass)
     };
     if !state.open {
         terminate!();
@@ -410,7 +391,7 @@ pub(crate) fn count_bins<E: Element, N: Size>(
     sync_cube();
     let range = KeyRange::<E::Key> { low: state.low, high: state.high };
     let step = CUBE_COUNT * units as usize;
-    let length = Extent::new(filled, length, 0usize, config.shape).length;
+    let length = extent.filled(filled, config.shape).length;
     let loads = length / N::value().comptime();
     let mut at = CUBE_POS * units as usize + UNIT_POS as usize;
     while at < loads {
@@ -441,17 +422,16 @@ pub(crate) fn count_selected<E: Element, N: Size>(
     states: &mut [E::Key],
     counts: &mut [u32],
     filled: ComptimeOption<&[u32]>,
-    length: usize,
-    k: u32,
-    per_cube: usize,
+    extent: Extent,
     #[comptime] config: HistogramConfig,
 ) {
     let units = comptime!(config.shape.lanes);
     let reduce = CubeReduce::new(config.shape);
     let bins = Shared::<[Atomic<u32>]>::new_slice(BINS);
-    let state = advance_state::<E::Key>(histograms, states, &bins, k, &reduce, config.passes());
+    let state =
+        advance_state::<E::Key>(histograms, states, &bins, extent.k, &reduce, config.passes());
     let per_load = N::value().comptime();
-    let extent = Extent::new(filled, length, per_cube, config.shape);
+    let extent = extent.filled(filled, config.shape);
     let per_cube = extent.per_cube;
     let end = min((CUBE_POS + 1) * per_cube, extent.length) / per_load;
     let mut above = 0u32;
@@ -484,15 +464,13 @@ pub(crate) fn list_selected<E: Element, N: Size>(
     counts: &[u32],
     selected: &mut [u32],
     filled: ComptimeOption<&[u32]>,
-    length: usize,
-    k: u32,
-    per_cube: usize,
+    extent: Extent,
     #[comptime] config: HistogramConfig,
 ) {
     let units = comptime!(config.shape.lanes);
     let reduce = CubeReduce::new(config.shape);
     let threshold = read_state::<E::Key>(states, comptime!(config.passes())).threshold();
-    let quota = k - threshold.above;
+    let quota = extent.k - threshold.above;
     let mut above = 0u32;
     let mut level = 0u32;
     let mut cube = UNIT_POS as usize;
@@ -501,10 +479,10 @@ pub(crate) fn list_selected<E: Element, N: Size>(
         level += counts[2 * cube + 1];
         cube += units as usize;
     }
-    let mut above = reduce.prefix_sum(above).total;
-    let mut level = reduce.prefix_sum(level).total;
+    let above = reduce.prefix_sum(above).total;
+    let mut totals = Cursor { above, level: reduce.prefix_sum(level).total };
 
-    let extent = Extent::new(filled, length, per_cube, config.shape);
+    let extent = extent.filled(filled, config.shape);
     let per_cube = extent.per_cube;
     let end = min((CUBE_POS + 1) * per_cube, extent.length);
     let mut tile = CUBE_POS * per_cube;
@@ -525,15 +503,12 @@ pub(crate) fn list_selected<E: Element, N: Size>(
                 }
             }
         }
-        let packed = own.above + (own.level << 16);
+        let packed = own.packed();
         // Units have read previous sums.
         sync_cube();
         let sums = reduce.prefix_sum(packed);
         if packed > 0 {
-            let mut cursor = Cursor {
-                above: above + (sums.before & 0xffff),
-                level: level + (sums.before >> 16),
-            };
+            let mut cursor = totals.after(sums.before);
             for load in 0..comptime!(ITEMS / per_load as u32) {
                 let at = first + load as usize * per_load;
                 if at < end {
@@ -550,8 +525,7 @@ pub(crate) fn list_selected<E: Element, N: Size>(
                 }
             }
         }
-        above += sums.total & 0xffff;
-        level += sums.total >> 16;
+        totals.skip(sums.total);
         tile += (units * ITEMS) as usize;
     }
 }

@@ -257,10 +257,9 @@ impl<'a, E: Element, N: Size> SelectedSubranges<'a, E, N> {
         let k = self.layout.k;
         let loads = self.loads(k);
         let quota = k - threshold.above;
-        let mut above = 0u32;
-        let mut level = 0u32;
+        let mut totals = Cursor { above: 0, level: 0 };
         let mut tile = 0u32;
-        while tile < loads && above + min(level, quota) < k {
+        while tile < loads && totals.above + min(totals.level, quota) < k {
             let mut load = self.load(min(tile + UNIT_POS, loads - 1), true);
             if tile + UNIT_POS >= loads {
                 load.items = 0u32;
@@ -277,11 +276,8 @@ impl<'a, E: Element, N: Size> SelectedSubranges<'a, E, N> {
             // Units have read previous sums.
             sync_cube();
             // At most 1024 x 16, so both counts fit in 16 bits.
-            let sums = reduce.prefix_sum(own.above + (own.level << 16));
-            let mut cursor = Cursor {
-                above: above + (sums.before & 0xffff),
-                level: level + (sums.before >> 16),
-            };
+            let sums = reduce.prefix_sum(own.packed());
+            let mut cursor = totals.after(sums.before);
             #[unroll]
             for item in 0..width {
                 let key = ordered_key::<E>(items.extract(item), self.config.largest);
@@ -293,8 +289,7 @@ impl<'a, E: Element, N: Size> SelectedSubranges<'a, E, N> {
                     }
                 }
             }
-            above += sums.total & 0xffff;
-            level += sums.total >> 16;
+            totals.skip(sums.total);
             tile += units;
         }
     }

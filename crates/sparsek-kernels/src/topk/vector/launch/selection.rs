@@ -6,8 +6,8 @@ use super::super::{
     kernels::{
         bitonic::{BitonicConfig, TILE, keep_best_runs},
         histogram::{
-            HistogramConfig, ITEMS, Start, count_bins, count_selected, find_key_ranges,
-            list_selected,
+            ExtentLaunch, HistogramConfig, ITEMS, Start, count_bins, count_selected,
+            find_key_ranges, list_selected,
         },
     },
     options::Selection,
@@ -148,6 +148,7 @@ impl SelectionInput<'_> {
         let counts = allocate(client, "counts", 2 * cubes, U32)?;
         let dim = CubeDim::new_2d(plane, units / plane);
         let grid = || Grid::new(client, cubes, dim, length);
+        let extent = || ExtentLaunch::new(length, per_cube, k as u32);
         let row = Rows::contiguous(handle.clone(), dtype, 1, length);
         let width = load_widths(client, &row).max().unwrap_or(1);
         let elements = || argument(handle, "input", dtype, length);
@@ -184,7 +185,7 @@ impl SelectionInput<'_> {
                     bins_of()?,
                     start_of(ranges)?,
                     filled()?,
-                    length,
+                    extent(),
                     config,
                 );
             } else {
@@ -204,8 +205,7 @@ impl SelectionInput<'_> {
                     states_of()?,
                     start_keys.transpose()?.into(),
                     filled()?,
-                    length,
-                    k as u32,
+                    extent(),
                     pass,
                     start,
                     config,
@@ -223,9 +223,7 @@ impl SelectionInput<'_> {
                 states_of()?,
                 counts_of()?,
                 filled()?,
-                length,
-                k as u32,
-                per_cube,
+                extent(),
                 config,
             );
             let list_grid = grid()?;
@@ -240,9 +238,7 @@ impl SelectionInput<'_> {
                 counts_of()?,
                 argument(&places, "selected", U32, k)?,
                 filled()?,
-                length,
-                k as u32,
-                per_cube,
+                extent(),
                 config,
             );
         }
