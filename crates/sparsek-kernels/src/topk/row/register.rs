@@ -115,7 +115,7 @@ impl<'a, 'l, E: Element, I: Numeric, N: Size, V: Size, W: Size>
                 };
                 singles.guess(params.k, &normal, config.search.largest)
             } else {
-                singles.early_stop(params.k, params.max_iter, config.quantized_midpoints)
+                singles.early_stop(params.k, params.max_iter)
             };
             let mut valid = guess.valid;
             if plane_any(guess.near_zero) {
