@@ -4,13 +4,12 @@ use cubecl::{ir::ElemType, prelude::*};
 
 use super::{
     config::MemoryConfig,
-    layout::{MemoryOutput, RowElements, RowLayout, RowRequest},
+    layout::{MemoryCall, MemoryOutput, RowElements},
 };
 use crate::topk::{
     key::Element,
     threshold::search::{
-        Cursor, KeyBracket, KeyRange, SearchParams, SearchRow, SearchRowExpand, counts_as_finite,
-        find_threshold,
+        Cursor, KeyBracket, KeyRange, SearchRow, SearchRowExpand, counts_as_finite, find_threshold,
     },
     tuning::CUBE_ITEMS,
 };
@@ -141,29 +140,24 @@ fn scan(counts: &mut Shared<[u32]>, count: u32, #[comptime] units: u32) {
 /// Writes in index order, or the dense row. `units` is a power of two.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn cube_select<E: Element, I: Numeric>(
-    input: &[E],
-    values: &mut [E],
-    indices: &mut [I],
-    lengths: ComptimeOption<&[u32]>,
-    layout: RowLayout,
-    params: SearchParams,
+    call: &mut MemoryCall<E, I>,
     #[comptime] config: MemoryConfig,
     #[comptime] units: u32,
     #[define(I)] _index: ElemType,
 ) {
     let index = CUBE_POS;
-    if index >= layout.rows {
+    if index >= call.layout.rows {
         terminate!();
     }
-    let request = RowRequest::new(lengths, index, layout, params);
-    let mut output = MemoryOutput::new(values, indices, index, request, config);
+    let elements = call.elements;
+    let mut output = call.output(index, config);
     if comptime!(config.ragged) {
         output.pad(UNIT_POS, units);
-        if request.params.k == 0 {
+        if output.request.params.k == 0 {
             terminate!();
         }
     }
-    select_in_memory::<E, I>(input, &mut output, units);
+    select_in_memory::<E, I>(elements, &mut output, units);
 }
 
 #[cube]

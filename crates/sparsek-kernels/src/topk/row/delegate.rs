@@ -17,9 +17,7 @@
 use cubecl::{ir::ElemType, prelude::*};
 
 use super::{
-    candidates::select_from_candidates,
-    config::CandidateConfig,
-    layout::{MemoryOutput, RowLayout, RowRequest},
+    candidates::select_from_candidates, config::CandidateConfig, layout::MemoryCall,
     loaded::RowSource,
 };
 use crate::{
@@ -28,7 +26,7 @@ use crate::{
         key::{Element, MINUS_INF, NAN, ordered_key, ordered_zero},
         threshold::{
             register_row::{KeyRow, RegisterRow},
-            search::{Cursor, SearchParams, find_threshold},
+            search::{Cursor, find_threshold},
         },
         tuning::DELEGATE_AHEAD,
     },
@@ -38,22 +36,17 @@ use crate::{
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn delegate_select<E: Element, I: Numeric, N: Size>(
     input: &[Vector<E, N>],
-    elements: &[E],
-    values: &mut [E],
-    indices: &mut [I],
-    layout: RowLayout,
-    params: SearchParams,
+    call: &mut MemoryCall<E, I>,
     #[comptime] config: CandidateConfig,
     #[define(I)] _index: ElemType,
 ) {
     let row = CUBE_POS;
-    if row >= layout.rows {
+    if row >= call.layout.rows {
         terminate!();
     }
     let memory = comptime!(config.memory);
-    let request = RowRequest::whole(layout, &params);
-    let mut output = MemoryOutput::new(values, indices, row, request, memory);
-    let source = RowSource::<E, N>::new(input, row, layout, memory.strided, memory.search);
+    let (elements, params) = (call.elements, call.params);
+    let source = RowSource::<E, N>::new(input, row, call.layout, memory.strided, memory.search);
     let delegates = delegates::<E, N>(&source, config);
     let floor = find_threshold::<E, KeyRow<E>>(&delegates, &params, memory.search).low;
     let mut columns = Shared::<[u32]>::new_slice(comptime!(config.capacity()));
@@ -69,6 +62,7 @@ pub(crate) fn delegate_select<E: Element, I: Numeric, N: Size>(
     reaching.list::<N>(&source, &mut columns);
     sync_cube();
     let listed = reaching.listed();
+    let mut output = call.output(row, memory);
     select_from_candidates::<E, I>(elements, &mut output, &columns, listed, config);
 }
 

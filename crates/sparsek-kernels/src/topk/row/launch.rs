@@ -12,8 +12,9 @@ use super::{
     cube::cube_select,
     delegate::delegate_select,
     job::{Job, Target},
+    layout::MemoryCallLaunch,
     packed_f16::packed_select,
-    register::register_select,
+    register::{RegisterCallLaunch, register_select},
     sampled::{SamplingLaunch, sampled_select},
     unit::unit_select,
 };
@@ -138,19 +139,39 @@ impl Job<'_> {
                 shape.width,
                 if dense { shape.width } else { plan.per_write },
                 if dense { 1 } else { plan.per_write },
-                self.source()?,
-                self.source()?,
-                values,
-                indices,
-                input.lengths_argument()?,
-                self.layout(),
-                self.params(),
-                normal_launch(self.options.k, input.cols),
+                self.register_call(values, indices)?,
                 config,
                 self.index,
             );
         }
         Ok(())
+    }
+
+    fn memory_call<E: Element, I: Numeric>(
+        &self,
+        values: BufferArg,
+        indices: BufferArg,
+    ) -> Result<MemoryCallLaunch<E, I>, KernelError> {
+        let (source, lengths) = (self.source()?, self.input.lengths_argument()?);
+        let (layout, params) = (self.layout(), self.params());
+        Ok(MemoryCallLaunch::new(source, values, indices, lengths, layout, params))
+    }
+
+    fn register_call<E: Element, I: Numeric, N: Size, V: Size, W: Size>(
+        &self,
+        values: BufferArg,
+        indices: BufferArg,
+    ) -> Result<RegisterCallLaunch<E, I, N, V, W>, KernelError> {
+        Ok(RegisterCallLaunch::new(
+            self.source()?,
+            self.source()?,
+            values,
+            indices,
+            self.input.lengths_argument()?,
+            self.layout(),
+            self.params(),
+            normal_launch(self.options.k, self.input.cols),
+        ))
     }
 
     fn packs_f16(&self, config: &RegisterConfig) -> bool {
@@ -192,14 +213,7 @@ impl Job<'_> {
                 plan.per_write,
                 plan.per_write,
                 words,
-                self.source()?,
-                self.source()?,
-                values,
-                indices,
-                input.lengths_argument()?,
-                self.layout(),
-                self.params(),
-                normal_launch(self.options.k, input.cols),
+                self.register_call(values, indices)?,
                 config,
                 self.index,
             );
@@ -303,11 +317,7 @@ impl Job<'_> {
                 grid.address,
                 width,
                 self.source()?,
-                self.source()?,
-                values,
-                indices,
-                self.layout(),
-                self.params(),
+                self.memory_call(values, indices)?,
                 sampling,
                 config,
                 self.index,
@@ -333,11 +343,7 @@ impl Job<'_> {
                 grid.address,
                 width,
                 self.source()?,
-                self.source()?,
-                values,
-                indices,
-                self.layout(),
-                self.params(),
+                self.memory_call(values, indices)?,
                 config,
                 self.index,
             );
@@ -353,7 +359,6 @@ impl Job<'_> {
         let input = self.input;
         let (values, indices) = self.outputs(&target)?;
         let config = self.memory_config(&target);
-        let source = self.source()?;
         // SAFETY: as in `registers`.
         unsafe {
             if routine == Routine::Unit {
@@ -363,12 +368,7 @@ impl Job<'_> {
                     grid.count,
                     grid.dim,
                     grid.address,
-                    source,
-                    values,
-                    indices,
-                    input.lengths_argument()?,
-                    self.layout(),
-                    self.params(),
+                    self.memory_call(values, indices)?,
                     config,
                     self.index,
                 );
@@ -381,12 +381,7 @@ impl Job<'_> {
                     grid.count,
                     grid.dim,
                     grid.address,
-                    source,
-                    values,
-                    indices,
-                    input.lengths_argument()?,
-                    self.layout(),
-                    self.params(),
+                    self.memory_call(values, indices)?,
                     config,
                     units,
                     self.index,

@@ -115,7 +115,36 @@ impl<'a, E: Element> RowElements<'a, E> {
     }
 }
 
-/// Where elements of a row go that do not lie in registers.
+/// Arguments of kernels whose rows do not lie in registers.
+#[derive(CubeType, CubeLaunch)]
+pub(crate) struct MemoryCall<E: Element, I: Numeric> {
+    pub elements: &'static [E],
+    values: &'static mut [E],
+    indices: &'static mut [I],
+    lengths: ComptimeOption<&'static [u32]>,
+    pub layout: RowLayout,
+    pub params: SearchParams,
+}
+
+#[cube]
+impl<E: Element, I: Numeric> MemoryCall<E, I> {
+    pub fn output<'a>(
+        &'a mut self,
+        row: usize,
+        #[comptime] config: MemoryConfig,
+    ) -> MemoryOutput<'a, E, I> {
+        let request = RowRequest::new(self.lengths, row, self.layout, self.params);
+        MemoryOutput::<'a, E, I> {
+            values: self.values,
+            indices: self.indices,
+            row,
+            request,
+            config,
+        }
+    }
+}
+
+/// Where elements of such a row go.
 #[derive(CubeType)]
 pub(super) struct MemoryOutput<'a, E: Numeric, I: Numeric> {
     values: &'a mut [E],
@@ -128,16 +157,6 @@ pub(super) struct MemoryOutput<'a, E: Numeric, I: Numeric> {
 
 #[cube]
 impl<'a, E: Numeric, I: Numeric> MemoryOutput<'a, E, I> {
-    pub fn new(
-        values: &'a mut [E],
-        indices: &'a mut [I],
-        row: usize,
-        request: RowRequest,
-        #[comptime] config: MemoryConfig,
-    ) -> MemoryOutput<'a, E, I> {
-        MemoryOutput::<'a, E, I> { values, indices, row, request, config }
-    }
-
     /// Fills the dense row past its elements and the empty slots.
     pub fn pad(&mut self, unit: u32, units: u32) {
         let request = self.request;

@@ -9,10 +9,7 @@
 use cubecl::{ir::ElemType, prelude::*};
 
 use super::{
-    config::RegisterConfig,
-    layout::{RowLayout, RowRequest},
-    output::RowOutput,
-    register::RegisterCall,
+    config::RegisterConfig, layout::RowRequest, output::RowOutput, register::RegisterCall,
 };
 use crate::{
     primitives::{
@@ -21,10 +18,7 @@ use crate::{
     },
     topk::{
         key::Element,
-        threshold::{
-            normal::{Model, Normal, UNCOUNTED, ValueBracket},
-            search::SearchParams,
-        },
+        threshold::normal::{Model, Normal, UNCOUNTED, ValueBracket},
         tuning::{PACKED_COUNTS, PACKED_TIES},
     },
 };
@@ -54,17 +48,11 @@ impl RegisterConfig {
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn packed_select<E: Element, F: Float, I: Numeric, N: Size, V: Size, W: Size>(
     words: &[Vector<u32, Const<4>>],
-    input: &[Vector<E, N>],
-    elements: &[E],
-    values: &mut [Vector<E, V>],
-    indices: &mut [Vector<I, W>],
-    lengths: ComptimeOption<&[u32]>,
-    layout: RowLayout,
-    params: SearchParams,
-    normal: Normal,
+    call: &mut RegisterCall<E, I, N, V, W>,
     #[comptime] config: RegisterConfig,
     #[define(I)] _index: ElemType,
 ) {
+    let (layout, params) = (call.layout, call.params);
     let paired = comptime!(config.of_packed());
     let plane = CUBE_POS * CUBE_DIM_Y as usize + UNIT_POS_Y as usize;
     let first = plane * comptime!(paired.rows);
@@ -77,11 +65,16 @@ pub(crate) fn packed_select<E: Element, F: Float, I: Numeric, N: Size, V: Size, 
     let team = Team::new(layout.cols, comptime!(paired.shape));
     let start = row * layout.row_stride / 8;
     let packed = PackedRow::<F>::new(words, start, team, comptime!(config.search.largest));
-    let guess = packed.guess(params.k, &normal);
+    let guess = packed.guess(params.k, &call.normal);
     if plane_all(guess.valid) {
         let request = RowRequest::whole(layout, &params);
-        let mut output =
-            RowOutput::<E, I, V, W>::new(values, indices, row, &request, comptime!(paired));
+        let mut output = RowOutput::<E, I, V, W>::new(
+            call.values,
+            call.indices,
+            row,
+            &request,
+            comptime!(paired),
+        );
         let length = comptime!(paired.list_length() * paired.cube_rows);
         let mut columns = Shared::<[u32]>::new_slice(length);
         let list = output.list_start(&team);
@@ -95,16 +88,13 @@ pub(crate) fn packed_select<E: Element, F: Float, I: Numeric, N: Size, V: Size, 
             position: strip.position + before,
         };
         strip.list(&mut columns, list, params.k, false);
-        output.write_list(elements, row, &request, &team, list, &mut columns);
+        output.write_list(call.elements, row, &request, &team, list, &mut columns);
     } else {
-        let mut call = RegisterCall::<E, I, N, V, W>::new(
-            input, elements, values, indices, lengths, layout, params,
-        );
         for half in 0..2usize {
             let row = first
                 + half * comptime!(config.rows)
                 + (UNIT_POS_X / comptime!(config.shape.lanes)) as usize;
-            call.select(min(row, layout.rows - 1), normal, config);
+            call.select(min(row, layout.rows - 1), config);
         }
     }
 }

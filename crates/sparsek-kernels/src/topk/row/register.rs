@@ -29,18 +29,9 @@ use crate::{
     },
 };
 
-/// Writes `V` values and `W` indices at a time, or the dense row with `V = N` and `W = 1`.
-/// `elements` is `input` by elements.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn register_select<E: Element, I: Numeric, N: Size, V: Size, W: Size>(
-    input: &[Vector<E, N>],
-    elements: &[E],
-    values: &mut [Vector<E, V>],
-    indices: &mut [Vector<I, W>],
-    lengths: ComptimeOption<&[u32]>,
-    layout: RowLayout,
-    params: SearchParams,
-    normal: Normal,
+    call: &mut RegisterCall<E, I, N, V, W>,
     #[comptime] config: RegisterConfig,
     #[define(I)] _index: ElemType,
 ) {
@@ -52,53 +43,32 @@ pub(crate) fn register_select<E: Element, I: Numeric, N: Size, V: Size, W: Size>
         plane * comptime!(config.rows) + own as usize
     };
     // Whole planes leave, never a part. Spare teams rewrite the last row.
-    if plane_all(row >= layout.rows) {
+    if plane_all(row >= call.layout.rows) {
         terminate!();
     }
-    let row = min(row, layout.rows - 1);
-    let mut call = RegisterCall::<E, I, N, V, W>::new(
-        input, elements, values, indices, lengths, layout, params,
-    );
-    call.select(row, normal, config);
+    let row = min(row, call.layout.rows - 1);
+    call.select(row, config);
 }
 
 /// Buffers and request of a kernel.
-#[derive(CubeType)]
-pub(super) struct RegisterCall<'a, 'l, E: Element, I: Numeric, N: Size, V: Size, W: Size> {
-    input: &'a [Vector<E, N>],
-    elements: &'a [E],
-    values: &'a mut [Vector<E, V>],
-    indices: &'a mut [Vector<I, W>],
-    lengths: ComptimeOption<&'l [u32]>,
-    layout: RowLayout,
-    params: SearchParams,
+#[derive(CubeType, CubeLaunch)]
+pub(crate) struct RegisterCall<E: Element, I: Numeric, N: Size, V: Size, W: Size> {
+    input: &'static [Vector<E, N>],
+    /// `input` by elements.
+    pub elements: &'static [E],
+    /// `V` at a time; `N` if dense.
+    pub values: &'static mut [Vector<E, V>],
+    /// `W` at a time; one if dense.
+    pub indices: &'static mut [Vector<I, W>],
+    lengths: ComptimeOption<&'static [u32]>,
+    pub layout: RowLayout,
+    pub params: SearchParams,
+    pub normal: Normal,
 }
 
 #[cube]
-impl<'a, 'l, E: Element, I: Numeric, N: Size, V: Size, W: Size>
-    RegisterCall<'a, 'l, E, I, N, V, W>
-{
-    pub fn new(
-        input: &'a [Vector<E, N>],
-        elements: &'a [E],
-        values: &'a mut [Vector<E, V>],
-        indices: &'a mut [Vector<I, W>],
-        lengths: ComptimeOption<&'l [u32]>,
-        layout: RowLayout,
-        params: SearchParams,
-    ) -> RegisterCall<'a, 'l, E, I, N, V, W> {
-        RegisterCall::<'a, 'l, E, I, N, V, W> {
-            input,
-            elements,
-            values,
-            indices,
-            lengths,
-            layout,
-            params,
-        }
-    }
-
-    pub fn select(&mut self, row: usize, normal: Normal, #[comptime] config: RegisterConfig) {
+impl<E: Element, I: Numeric, N: Size, V: Size, W: Size> RegisterCall<E, I, N, V, W> {
+    pub fn select(&mut self, row: usize, #[comptime] config: RegisterConfig) {
         let request = RowRequest::new(self.lengths, row, self.layout, self.params);
         let team = Team::of(request.layout.cols, config.shape, config.ragged);
         let loaded = self.load(row, team, config);
@@ -111,7 +81,7 @@ impl<'a, 'l, E: Element, I: Numeric, N: Size, V: Size, W: Size>
                 let normal = if comptime!(config.ragged) {
                     normal_on_device(params.k, max(team.cols, 1))
                 } else {
-                    normal
+                    self.normal
                 };
                 singles.guess(params.k, &normal, config.search.largest)
             } else {

@@ -18,7 +18,7 @@ use cubecl::{ir::ElemType, prelude::*};
 use super::{
     candidates::{RegisterItems, select_from_candidates},
     config::CandidateConfig,
-    layout::{MemoryOutput, RowLayout, RowRequest},
+    layout::MemoryCall,
     loaded::{LoadedRow, RowSource},
 };
 use crate::{
@@ -54,27 +54,22 @@ struct SampledThreshold<E: Element> {
     key: E::Key,
 }
 
-/// Writes in index order, or into a dense row of zeros. `elements` is `input` by elements.
+/// Writes in index order, or into a dense row of zeros.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn sampled_select<E: Element, I: Numeric, N: Size>(
     input: &[Vector<E, N>],
-    elements: &[E],
-    values: &mut [E],
-    indices: &mut [I],
-    layout: RowLayout,
-    params: SearchParams,
+    call: &mut MemoryCall<E, I>,
     sampling: Sampling,
     #[comptime] config: CandidateConfig,
     #[define(I)] _index: ElemType,
 ) {
     let row = CUBE_POS;
-    if row >= layout.rows {
+    if row >= call.layout.rows {
         terminate!();
     }
     let memory = comptime!(config.memory);
-    let request = RowRequest::whole(layout, &params);
-    let mut output = MemoryOutput::new(values, indices, row, request, memory);
-    let source = RowSource::<E, N>::new(input, row, layout, memory.strided, memory.search);
+    let (elements, params) = (call.elements, call.params);
+    let source = RowSource::<E, N>::new(input, row, call.layout, memory.strided, memory.search);
     let floor = sampled_floor::<E, N>(&source, &sampling, config);
     let mut columns = Shared::<[u32]>::new_slice(comptime!(config.capacity()));
     let mut listed = 0u32;
@@ -86,6 +81,7 @@ pub(crate) fn sampled_select<E: Element, I: Numeric, N: Size>(
     if !floor.found {
         listed = list_candidates(&source, &floor, params.k, &mut columns, false, config);
     }
+    let mut output = call.output(row, memory);
     select_from_candidates::<E, I>(elements, &mut output, &columns, listed, config);
 }
 

@@ -5,13 +5,12 @@ use cubecl::{ir::ElemType, prelude::*};
 
 use super::{
     config::MemoryConfig,
-    layout::{MemoryOutput, RowElements, RowLayout, RowRequest},
+    layout::{MemoryCall, RowElements},
 };
 use crate::topk::{
     key::Element,
     threshold::search::{
-        Cursor, KeyBracket, KeyRange, SearchParams, SearchRow, SearchRowExpand, counts_as_finite,
-        find_threshold,
+        Cursor, KeyBracket, KeyRange, SearchRow, SearchRowExpand, counts_as_finite, find_threshold,
     },
     tuning::UNIT_BLOCK,
 };
@@ -102,28 +101,24 @@ impl<'a, E: Element> SearchRow<E> for UnitRow<'a, E> {
 
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn unit_select<E: Element, I: Numeric>(
-    input: &[E],
-    values: &mut [E],
-    indices: &mut [I],
-    lengths: ComptimeOption<&[u32]>,
-    layout: RowLayout,
-    params: SearchParams,
+    call: &mut MemoryCall<E, I>,
     #[comptime] config: MemoryConfig,
     #[define(I)] _index: ElemType,
 ) {
     let index = ABSOLUTE_POS;
-    if index >= layout.rows {
+    if index >= call.layout.rows {
         terminate!();
     }
-    let request = RowRequest::new(lengths, index, layout, params);
-    let mut output = MemoryOutput::new(values, indices, index, request, config);
+    let elements = call.elements;
+    let mut output = call.output(index, config);
+    let request = output.request;
     if comptime!(config.ragged) {
         output.pad(0, 1);
         if request.params.k == 0 {
             terminate!();
         }
     }
-    let elements = RowElements::new(input, index, request.layout, config);
+    let elements = RowElements::new(elements, index, request.layout, config);
     let row = UnitRow::new(elements, request.layout.cols);
     let threshold = find_threshold::<E, UnitRow<E>>(&row, &request.params, config.search);
     let quota = request.params.k - threshold.above;
