@@ -197,29 +197,36 @@ pub(crate) fn final_state_at(bits: u32) -> usize {
     bits.div_ceil(DIGIT_BITS) as usize * STATE_WORDS
 }
 
-#[derive(CubeType, CubeLaunch, Clone, Copy)]
+/// Arguments of all kernels.
+#[derive(CubeType, CubeLaunch)]
+pub(crate) struct HistogramCall<E: Element, N: Size> {
+    elements: &'static [Vector<E, N>],
+    /// On the device, overrides `length`.
+    filled: ComptimeOption<&'static [u32]>,
+    length: usize,
+    per_cube: usize,
+    k: u32,
+}
+
+#[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
-pub(crate) struct Extent {
-    pub length: usize,
-    pub per_cube: usize,
-    pub k: u32,
+struct Extent {
+    length: usize,
+    per_cube: usize,
 }
 
 #[cube]
-impl Extent {
-    /// `filled`, on the device, overrides `length`.
-    fn filled(&self, filled: ComptimeOption<&[u32]>, #[comptime] shape: TeamShape) -> Extent {
+impl<E: Element, N: Size> HistogramCall<E, N> {
+    fn extent(&self, #[comptime] shape: TeamShape) -> Extent {
+        let filled = self.filled;
         #[comptime]
         match filled {
             ComptimeOption::Some(filled) => {
                 let tile = comptime!((shape.lanes * ITEMS) as usize);
                 let length = filled[0] as usize;
-                let per_cube = length.div_ceil(CUBE_COUNT).div_ceil(tile) * tile;
-                Extent { length, per_cube, k: self.k }
+                Extent { length, per_cube: length.div_ceil(CUBE_COUNT).div_ceil(tile) * tile }
             }
-            ComptimeOption::None => {
-                Extent { length: self.length, per_cube: self.per_cube, k: self.k }
-            }
+            ComptimeOption::None => Extent { length: self.length, per_cube: self.per_cube },
         }
     }
 }
@@ -316,16 +323,14 @@ fn greatest_key<K: Int>(#[comptime] bits: u32) -> K {
 /// Also clears the histograms.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn find_key_ranges<E: Element, N: Size>(
-    elements: &[Vector<E, N>],
+    call: &HistogramCall<E, N>,
     histograms: &[Atomic<u32>],
     ranges: &mut [E::Key],
-    filled: ComptimeOption<&[u32]>,
-    extent: Extent,
     #[comptime] config: HistogramConfig,
 ) {
     let units = comptime!(config.shape.lanes);
     let reduce = CubeReduce::new(config.shape);
-    let length = extent.filled(filled, config.shape).length;
+    let length = call.extent(config.shape).length;
     let step = CUBE_COUNT * units as usize;
     let own = CUBE_POS * units as usize + UNIT_POS as usize;
     let mut bin = own;
@@ -338,7 +343,7 @@ pub(crate) fn find_key_ranges<E: Element, N: Size>(
     let mut high = E::Key::min_value();
     let mut at = own;
     while at < loads {
-        let items = elements[at];
+        let items = call.elements[at];
         #[unroll]
         for item in 0..N::value().comptime() {
             let key = ordered_key::<E>(items.extract(item), config.largest);
@@ -356,12 +361,10 @@ pub(crate) fn find_key_ranges<E: Element, N: Size>(
 
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn count_bins<E: Element, N: Size>(
-    elements: &[Vector<E, N>],
+    call: &HistogramCall<E, N>,
     histograms: &[Atomic<u32>],
     states: &mut [E::Key],
     start_keys: ComptimeOption<&[E::Key]>,
-    filled: ComptimeOption<&[u32]>,
-    extent: Extent,
     #[comptime] pass: usize,
     #[comptime] start: Start,
     #[comptime] config: HistogramConfig,
@@ -382,7 +385,7 @@ pub(crate) fn count_bins<E: Element, N: Size>(
         write_state::<E::Key>(states, &state, pass);
         state
     } else {
-        advance_state::<E::Key>(histograms, states, &bins, extent.k, &reduce, pass)
+        advance_state::<E::Key>(histograms, states, &bins, call.k, &reduce, pass)
     };
     if !state.open {
         terminate!();
@@ -391,11 +394,11 @@ pub(crate) fn count_bins<E: Element, N: Size>(
     sync_cube();
     let range = KeyRange::<E::Key> { low: state.low, high: state.high };
     let step = CUBE_COUNT * units as usize;
-    let length = extent.filled(filled, config.shape).length;
+    let length = call.extent(config.shape).length;
     let loads = length / N::value().comptime();
     let mut at = CUBE_POS * units as usize + UNIT_POS as usize;
     while at < loads {
-        let items = elements[at];
+        let items = call.elements[at];
         #[unroll]
         for item in 0..N::value().comptime() {
             let key = ordered_key::<E>(items.extract(item), config.largest);
@@ -417,28 +420,26 @@ pub(crate) fn count_bins<E: Element, N: Size>(
 /// Counts keys above and within the final range.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn count_selected<E: Element, N: Size>(
-    elements: &[Vector<E, N>],
+    call: &HistogramCall<E, N>,
     histograms: &[Atomic<u32>],
     states: &mut [E::Key],
     counts: &mut [u32],
-    filled: ComptimeOption<&[u32]>,
-    extent: Extent,
     #[comptime] config: HistogramConfig,
 ) {
     let units = comptime!(config.shape.lanes);
     let reduce = CubeReduce::new(config.shape);
     let bins = Shared::<[Atomic<u32>]>::new_slice(BINS);
     let state =
-        advance_state::<E::Key>(histograms, states, &bins, extent.k, &reduce, config.passes());
+        advance_state::<E::Key>(histograms, states, &bins, call.k, &reduce, config.passes());
     let per_load = N::value().comptime();
-    let extent = extent.filled(filled, config.shape);
+    let extent = call.extent(config.shape);
     let per_cube = extent.per_cube;
     let end = min((CUBE_POS + 1) * per_cube, extent.length) / per_load;
     let mut above = 0u32;
     let mut level = 0u32;
     let mut at = CUBE_POS * per_cube / per_load + UNIT_POS as usize;
     while at < end {
-        let items = elements[at];
+        let items = call.elements[at];
         #[unroll]
         for item in 0..per_load {
             let key = ordered_key::<E>(items.extract(item), config.largest);
@@ -459,18 +460,16 @@ pub(crate) fn count_selected<E: Element, N: Size>(
 /// Writes places in index order.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn list_selected<E: Element, N: Size>(
-    elements: &[Vector<E, N>],
+    call: &HistogramCall<E, N>,
     states: &[E::Key],
     counts: &[u32],
     selected: &mut [u32],
-    filled: ComptimeOption<&[u32]>,
-    extent: Extent,
     #[comptime] config: HistogramConfig,
 ) {
     let units = comptime!(config.shape.lanes);
     let reduce = CubeReduce::new(config.shape);
     let threshold = read_state::<E::Key>(states, comptime!(config.passes())).threshold();
-    let quota = extent.k - threshold.above;
+    let quota = call.k - threshold.above;
     let mut above = 0u32;
     let mut level = 0u32;
     let mut cube = UNIT_POS as usize;
@@ -482,7 +481,7 @@ pub(crate) fn list_selected<E: Element, N: Size>(
     let above = reduce.prefix_sum(above).total;
     let mut totals = Cursor { above, level: reduce.prefix_sum(level).total };
 
-    let extent = extent.filled(filled, config.shape);
+    let extent = call.extent(config.shape);
     let per_cube = extent.per_cube;
     let end = min((CUBE_POS + 1) * per_cube, extent.length);
     let mut tile = CUBE_POS * per_cube;
@@ -495,7 +494,7 @@ pub(crate) fn list_selected<E: Element, N: Size>(
         for load in 0..comptime!(ITEMS as usize / per_load) {
             let at = first + comptime!(load * per_load);
             if at < end {
-                let items = elements[at / per_load];
+                let items = call.elements[at / per_load];
                 #[unroll]
                 for item in 0..per_load {
                     let key = ordered_key::<E>(items.extract(item), config.largest);
@@ -512,7 +511,7 @@ pub(crate) fn list_selected<E: Element, N: Size>(
             for load in 0..comptime!(ITEMS / per_load as u32) {
                 let at = first + load as usize * per_load;
                 if at < end {
-                    let items = elements[at / per_load];
+                    let items = call.elements[at / per_load];
                     #[unroll]
                     for item in 0..per_load {
                         let key = ordered_key::<E>(items.extract(item), config.largest);

@@ -11,7 +11,7 @@ use super::{
     super::{
         kernels::{
             concatenate::{
-                CANDIDATE_LOAD, FilterConfig, count_candidates, fetch_selected,
+                CANDIDATE_LOAD, FilterCallLaunch, FilterConfig, count_candidates, fetch_selected,
                 find_least_delegate, gather_subranges, list_candidates,
             },
             delegates::DelegateVectorConfig,
@@ -62,13 +62,11 @@ impl<E: Element> SubrangeCall<'_, E> {
     }
 
     fn gather<W: Numeric>(&self, selected: &Handle, slots: usize) -> Result<Handle, KernelError> {
-        let (client, length) = (self.client, self.length);
-        let exponent = self.partition.exponent;
+        let client = self.client;
         let dtype = W::elem_type_native();
         let keys = allocate(client, "candidates", slots, dtype)?;
-        let width = self.vector().load_width(exponent);
-        let grid = Grid::elementwise(client, slots / width, length)?;
-        let [input, elements] = self.inputs(width)?;
+        let width = self.vector().load_width(self.partition.exponent);
+        let grid = Grid::elementwise(client, slots / width, self.length)?;
         // SAFETY: reads stay below `length`, loads are whole, and whole subranges are written.
         unsafe {
             gather_subranges::launch_unchecked::<E, W>(
@@ -77,13 +75,10 @@ impl<E: Element> SubrangeCall<'_, E> {
                 grid.dim,
                 grid.address,
                 width,
-                input,
-                elements,
+                self.cut_vector(width)?,
                 argument(selected, "subranges", U32, self.options.k)?,
                 argument(&keys, "candidates", dtype, slots)?,
-                length,
                 slots,
-                exponent,
                 dtype == SHORT,
                 self.options.largest,
             );
@@ -173,12 +168,19 @@ impl<E: Element> SubrangeCall<'_, E> {
         let dim = CubeDim::new_2d(config.shape.plane_lanes(), config.shape.planes);
         let elements = self.length.max(room).max(count);
         let grid = || Grid::new(client, cubes, dim, elements);
-        let input = || argument(self.input, "input", self.dtype, self.length);
-        let best = || argument(selected, "subranges", U32, k);
-        let most = if config.beta > 1 { count } else { k };
-        let positions = || argument(positions, "positions", U32, most);
-        let words = least.size_in_used() as usize / key.size();
-        let least = || argument(least, "least", key, words);
+        let call = || -> Result<FilterCallLaunch<E>, KernelError> {
+            Ok(FilterCallLaunch::new(
+                argument(self.input, "input", self.dtype, self.length)?,
+                argument(selected, "subranges", U32, k)?,
+                argument(positions, "positions", U32, if config.beta > 1 { count } else { k })?,
+                argument(least, "least", key, least.size_in_used() as usize / key.size())?,
+                least_at,
+                self.length,
+                self.partition.exponent,
+                k as u32,
+                per_cube,
+            ))
+        };
         let counts = || argument(&counts, "counts", U32, 2 * cubes);
         // SAFETY: slots map below `length`; candidates are no more than slots.
         unsafe {
@@ -188,14 +190,8 @@ impl<E: Element> SubrangeCall<'_, E> {
                 counting.count,
                 counting.dim,
                 counting.address,
-                input()?,
-                best()?,
-                positions()?,
-                least()?,
+                call()?,
                 counts()?,
-                self.layout(0),
-                least_at,
-                per_cube,
                 config,
             );
             let listing = grid()?;
@@ -204,18 +200,12 @@ impl<E: Element> SubrangeCall<'_, E> {
                 listing.count,
                 listing.dim,
                 listing.address,
-                input()?,
-                best()?,
-                positions()?,
-                least()?,
+                call()?,
                 counts()?,
                 argument(keys, "candidates", key, room)?,
                 argument(slots, "slots", U32, room)?,
                 argument(filled, "filled", U32, 1)?,
                 self.stats_argument()?,
-                self.layout(0),
-                least_at,
-                per_cube,
                 cubes,
                 config,
             );

@@ -6,12 +6,15 @@ use cubecl::{
     server::Handle,
 };
 
-use super::super::{
-    kernels::delegates::{
-        DelegateVectorConfig, StagedConfig, build_delegates, build_delegates_staged,
+use super::{
+    super::{
+        kernels::delegates::{
+            DelegateVectorConfig, StagedConfig, build_delegates, build_delegates_staged,
+        },
+        tuning::{CUBE_UNITS, STAGED_UNITS},
+        types::{SubrangeCall, U32},
     },
-    tuning::{CUBE_UNITS, STAGED_UNITS},
-    types::{SubrangeCall, U32},
+    cut_vector,
 };
 use crate::{
     device::units_per_cube,
@@ -86,13 +89,10 @@ impl<E: Element> SubrangeCall<'_, E> {
                 grid.dim,
                 grid.address,
                 width,
-                argument(self.input, "input", dtype, length / width * width)?,
-                argument(self.input, "input", dtype, length)?,
+                cut_vector(self.input, dtype, (length, exponent), width)?,
                 argument(keys, "delegates", W::elem_type_native(), count)?,
                 positions.transpose()?.into(),
                 groups.transpose()?.into(),
-                length,
-                exponent,
                 config,
             );
         }
@@ -112,7 +112,6 @@ impl<E: Element> SubrangeCall<'_, E> {
         let dim = CubeDim::new_1d(config.units);
         let cubes = count.div_ceil(config.units as usize);
         let grid = Grid::new(client, cubes, dim, self.length)?;
-        let [input, elements] = self.inputs(config.width)?;
         // SAFETY: the kernel reads below `length`, only whole loads as loads.
         unsafe {
             build_delegates_staged::launch_unchecked::<E>(
@@ -121,10 +120,8 @@ impl<E: Element> SubrangeCall<'_, E> {
                 grid.dim,
                 grid.address,
                 config.width,
-                input,
-                elements,
+                self.cut_vector(config.width)?,
                 argument(keys, "delegates", self.key(), count)?,
-                self.length,
                 config,
             );
         }

@@ -6,7 +6,7 @@ use super::super::{
     kernels::{
         delegates::DelegateVectorConfig,
         finish::{finish, finish_single_launch},
-        types::FinishConfig,
+        types::{DelegateCountsLaunch, FinishCallLaunch, FinishConfig},
     },
     options::VectorOptions,
     types::{FirstTopk, Plan, SubrangeCall, U32, VectorCall},
@@ -93,6 +93,22 @@ impl<E: Element> SubrangeCall<'_, E> {
         if key.size() == 8 { call.select::<u64>(plan) } else { call.select::<u32>(plan) }
     }
 
+    fn finish_call<I: Numeric, N: Size>(
+        &self,
+        config: &FinishConfig,
+        in_registers: usize,
+        output: &Selected,
+    ) -> Result<FinishCallLaunch<E, I, N>, KernelError> {
+        let k = self.options.k;
+        Ok(FinishCallLaunch::new(
+            self.cut_vector(config.shape.width)?,
+            argument(&output.values, "values", self.dtype, k)?,
+            argument(&output.indices, "indices", self.index, k)?,
+            self.stats_argument()?,
+            DelegateCountsLaunch::new(self.delegates() as u32, in_registers as u32, k as u32),
+        ))
+    }
+
     fn single_launch(
         &self,
         build: &DelegateVectorConfig,
@@ -100,14 +116,12 @@ impl<E: Element> SubrangeCall<'_, E> {
         [keys, arrivals]: [&Handle; 2],
         output: &Selected,
     ) -> Result<(), KernelError> {
-        let (client, k) = (self.client, self.options.k);
+        let client = self.client;
         let (count, key) = (self.delegates(), self.key());
         let dim = CubeDim::new_2d(build.cube.plane_lanes(), build.cube.planes);
         let cubes = count.div_ceil(build.subranges_per_cube());
         let grid = Grid::new(client, cubes, dim, self.length)?;
-        let width = config.shape.width;
         let delegate_width = config.delegate_width(key.size());
-        let [input, elements] = self.inputs(width)?;
         fill_zero(client, arrivals, U32, 1)?;
         // SAFETY: elements are read below `length`; writes are one key per delegate and k elements.
         unsafe {
@@ -116,15 +130,10 @@ impl<E: Element> SubrangeCall<'_, E> {
                 grid.count,
                 grid.dim,
                 grid.address,
-                width,
-                input,
-                elements,
+                config.shape.width,
+                self.finish_call(config, count, output)?,
                 argument(keys, "delegates", key, count.next_multiple_of(delegate_width))?,
                 argument(arrivals, "arrivals", U32, 1)?,
-                argument(&output.values, "values", self.dtype, k)?,
-                argument(&output.indices, "indices", self.index, k)?,
-                self.stats_argument()?,
-                self.layout(count),
                 *build,
                 *config,
                 delegate_width,
@@ -144,7 +153,6 @@ impl<E: Element> SubrangeCall<'_, E> {
         let (count, key) = (self.delegates(), self.key());
         let dim = CubeDim::new_2d(config.shape.plane_lanes(), config.shape.planes);
         let grid = Grid::new(client, 1, dim, self.length)?;
-        let width = config.shape.width;
         let delegate_width = config.delegate_width(key.size());
         let whole_loads = |count: usize| count.next_multiple_of(delegate_width);
         let places = (input.best).map(|best| argument(&best.indices, "subranges", U32, k));
@@ -157,7 +165,6 @@ impl<E: Element> SubrangeCall<'_, E> {
             None => argument(input.keys, "delegates", key, whole_loads(count))?,
         };
         let in_registers = input.groups.map_or(count, |(_, groups)| groups);
-        let [whole, elements] = self.inputs(width)?;
         // SAFETY: slots map below `length`; k elements are written.
         unsafe {
             finish::launch_unchecked::<E>(
@@ -165,18 +172,13 @@ impl<E: Element> SubrangeCall<'_, E> {
                 grid.count,
                 grid.dim,
                 grid.address,
-                width,
+                config.shape.width,
                 delegate_width,
-                whole,
-                elements,
+                self.finish_call(config, in_registers, output)?,
                 delegates,
                 groups.transpose()?.into(),
                 places.transpose()?.into(),
                 positions.transpose()?.into(),
-                argument(&output.values, "values", self.dtype, k)?,
-                argument(&output.indices, "indices", self.index, k)?,
-                self.stats_argument()?,
-                self.layout(in_registers),
                 *config,
                 self.index,
             );

@@ -10,7 +10,7 @@ use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
 use self::selection::{SelectedPlaces, SelectionInput};
 use super::{
-    kernels::types::SubrangeLayoutLaunch,
+    kernels::types::CutVectorLaunch,
     options::Selection,
     types::{AfterDelegates, Plan, SubrangeCall, U32, VectorCall, WorkloadStats},
 };
@@ -159,20 +159,19 @@ impl VectorCall<'_> {
 }
 
 impl<E: Element> SubrangeCall<'_, E> {
-    /// The vector in whole loads of `width`, and by elements.
-    fn inputs(&self, width: usize) -> Result<[BufferArg; 2], KernelError> {
-        let whole = self.length / width * width;
-        let argument = |length| argument(self.input, "input", self.dtype, length);
-        Ok([argument(whole)?, argument(self.length)?])
+    fn cut_vector<N: Size>(&self, width: usize) -> Result<CutVectorLaunch<E, N>, KernelError> {
+        cut_vector(self.input, self.dtype, (self.length, self.partition.exponent), width)
     }
+}
 
-    fn layout(&self, in_registers: usize) -> SubrangeLayoutLaunch {
-        SubrangeLayoutLaunch::new(
-            self.length,
-            self.delegates() as u32,
-            in_registers as u32,
-            self.options.k as u32,
-            self.partition.exponent,
-        )
-    }
+/// `length` and exponent, read in whole loads of `width` and by elements.
+fn cut_vector<E: Element, N: Size>(
+    input: &Handle,
+    dtype: ElemType,
+    (length, exponent): (usize, u32),
+    width: usize,
+) -> Result<CutVectorLaunch<E, N>, KernelError> {
+    let whole = argument(input, "input", dtype, length / width * width)?;
+    let elements = argument(input, "input", dtype, length)?;
+    Ok(CutVectorLaunch::new(whole, elements, length, exponent))
 }

@@ -6,7 +6,7 @@ use super::super::{
     kernels::{
         bitonic::{BitonicConfig, TILE, keep_best_runs},
         histogram::{
-            ExtentLaunch, HistogramConfig, ITEMS, Start, count_bins, count_selected,
+            HistogramCallLaunch, HistogramConfig, ITEMS, Start, count_bins, count_selected,
             find_key_ranges, list_selected,
         },
     },
@@ -123,13 +123,23 @@ impl SelectionInput<'_> {
         Ok((best, best_places))
     }
 
+    fn histogram_call<E: Element, N: Size>(
+        &self,
+        per_cube: usize,
+        k: usize,
+    ) -> Result<HistogramCallLaunch<E, N>, KernelError> {
+        let elements = argument(self.handle, "input", self.dtype, self.length)?;
+        let filled = self.filled.map(|filled| argument(filled, "filled", U32, 1)).transpose()?;
+        Ok(HistogramCallLaunch::new(elements, filled.into(), self.length, per_cube, k as u32))
+    }
+
     fn histograms<E: Element>(
         &self,
         selection: Selection,
         k: usize,
         start: Option<&Handle>,
     ) -> Result<SelectedPlaces, KernelError> {
-        let SelectionInput { client, handle, dtype, length, largest, filled } = *self;
+        let SelectionInput { client, handle, dtype, length, largest, .. } = *self;
         let key = E::Key::elem_type_native();
         let plane = plane_or_unit(client);
         let units = units_per_cube(client, HISTOGRAM_UNITS.max(plane));
@@ -148,14 +158,8 @@ impl SelectionInput<'_> {
         let counts = allocate(client, "counts", 2 * cubes, U32)?;
         let dim = CubeDim::new_2d(plane, units / plane);
         let grid = || Grid::new(client, cubes, dim, length);
-        let extent = || ExtentLaunch::new(length, per_cube, k as u32);
         let row = Rows::contiguous(handle.clone(), dtype, 1, length);
         let width = load_widths(client, &row).max().unwrap_or(1);
-        let elements = || argument(handle, "input", dtype, length);
-        let filled = || {
-            let filled = filled.map(|filled| argument(filled, "filled", U32, 1));
-            Ok::<_, KernelError>(filled.transpose()?.into())
-        };
         let bins_of = || argument(&histograms, "histograms", U32, bins);
         let states_of = || argument(&states, "states", key, config.states());
         let counts_of = || argument(&counts, "counts", U32, 2 * cubes);
@@ -181,11 +185,9 @@ impl SelectionInput<'_> {
                     grid.dim,
                     grid.address,
                     width,
-                    elements()?,
+                    self.histogram_call(per_cube, k)?,
                     bins_of()?,
                     start_of(ranges)?,
-                    filled()?,
-                    extent(),
                     config,
                 );
             } else {
@@ -200,12 +202,10 @@ impl SelectionInput<'_> {
                     grid.dim,
                     grid.address,
                     width,
-                    elements()?,
+                    self.histogram_call(per_cube, k)?,
                     bins_of()?,
                     states_of()?,
                     start_keys.transpose()?.into(),
-                    filled()?,
-                    extent(),
                     pass,
                     start,
                     config,
@@ -218,12 +218,10 @@ impl SelectionInput<'_> {
                 count_grid.dim,
                 count_grid.address,
                 width,
-                elements()?,
+                self.histogram_call(per_cube, k)?,
                 bins_of()?,
                 states_of()?,
                 counts_of()?,
-                filled()?,
-                extent(),
                 config,
             );
             let list_grid = grid()?;
@@ -233,12 +231,10 @@ impl SelectionInput<'_> {
                 list_grid.dim,
                 list_grid.address,
                 width,
-                elements()?,
+                self.histogram_call(per_cube, k)?,
                 states_of()?,
                 counts_of()?,
                 argument(&places, "selected", U32, k)?,
-                filled()?,
-                extent(),
                 config,
             );
         }
