@@ -7,10 +7,8 @@ use super::{
     layout::{MemoryCall, MemoryOutput, RowElements},
 };
 use crate::topk::{
-    key::Element,
-    threshold::search::{
-        Cursor, KeyBracket, KeyRange, SearchRow, SearchRowExpand, counts_as_finite, find_threshold,
-    },
+    key::{Element, ordered_is_finite},
+    threshold::search::{Cursor, KeyBracket, KeyRange, SearchRow, SearchRowExpand, find_threshold},
     tuning::CUBE_ITEMS,
 };
 
@@ -78,7 +76,7 @@ impl<'a, E: Element> SearchRow<E> for CubeRow<'a, E> {
         let mut column = UNIT_POS;
         while column < self.cols {
             let key = self.elements.key(column);
-            if counts_as_finite::<E>(key, self.elements.config.search) {
+            if ordered_is_finite::<E>(key, self.elements.config.search.largest) {
                 low = min(low, key);
                 high = max(high, key);
             }

@@ -66,10 +66,10 @@ impl<'a, E: Element, N: Size> RowSource<'a, E, N> {
 
 #[derive(CubeType)]
 pub(super) struct LoadedRow<E: Element, N: Size> {
-    vectors: Sequence<Vector<E, N>>,
+    pub vectors: Sequence<Vector<E, N>>,
     pub team: Team,
     #[cube(comptime)]
-    search: SearchConfig,
+    pub search: SearchConfig,
 }
 
 #[cube]

@@ -214,36 +214,28 @@ impl<H: Float> PackedRow<H> {
     }
 
     fn model(&self, normal: &Normal) -> Model {
-        let mean = self.team.sum::<f32>(self.sum()) * normal.inverse;
-        let centered = self.away(H::cast_from(mean));
+        let mean = self.team.sum::<f32>(self.sum(H::from_int(0), false)) * normal.inverse;
+        let centered = self.sum(H::cast_from(mean), true);
         let spread = DEVIATION * self.team.sum::<f32>(centered) * normal.inverse;
         let number = spread < f32::INFINITY;
         Model { mean, spread: select(number, spread, f32::INFINITY) }
     }
 
-    fn sum(&self) -> f32 {
-        let mut sums = Array::<PackedPair<H>>::new(4usize);
-        #[unroll]
-        for chain in 0..4usize {
-            sums[chain] = self.words[chain];
-        }
-        #[unroll]
-        for word in 4..WORDS {
-            sums[comptime!(word % 4)] += self.words[word];
-        }
-        both::<H>(sums[0usize] + sums[1usize]) + both::<H>(sums[2usize] + sums[3usize])
-    }
-
-    fn away(&self, value: H) -> f32 {
+    /// Of the items, or if `away` of their distances from `value`.
+    fn sum(&self, value: H, #[comptime] away: bool) -> f32 {
         let offset = PackedPair::<H>::new(H::from_int(0) - value);
         let mut sums = Array::<PackedPair<H>>::new(4usize);
         #[unroll]
         for word in 0..WORDS {
-            let distance = PackedPair::<H>::abs(self.words[word] + offset);
-            if comptime!(word < 4) {
-                sums[word] = distance;
+            let item = if comptime!(away) {
+                PackedPair::<H>::abs(self.words[word] + offset)
             } else {
-                sums[comptime!(word % 4)] += distance;
+                self.words[word]
+            };
+            if comptime!(word < 4) {
+                sums[word] = item;
+            } else {
+                sums[comptime!(word % 4)] += item;
             }
         }
         both::<H>(sums[0usize] + sums[1usize]) + both::<H>(sums[2usize] + sums[3usize])

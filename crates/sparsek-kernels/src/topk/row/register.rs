@@ -23,8 +23,8 @@ use crate::{
         options::MethodKind,
         threshold::{
             normal::{Normal, normal_on_device},
-            register_row::{Guess, KeyRow},
-            search::{SearchParams, find_threshold},
+            register_row::Guess,
+            search::SearchParams,
         },
     },
 };
@@ -112,16 +112,16 @@ impl<E: Element, I: Numeric, N: Size, V: Size, W: Size> RegisterCall<E, I, N, V,
             let mut bits = bits;
             if !found {
                 bits = if comptime!(config.floats) {
-                    by_keys(&self.reload(row, team, config), &params, config)
+                    self.reload(row, team, config).keys(true).select(&params)
                 } else {
-                    by_keys(&loaded, &params, config)
+                    loaded.keys(config.floats).select(&params)
                 };
             }
             self.write(&loaded, bits, row, &request, config);
         } else if found {
             self.write(&loaded, bits, row, &request, config);
         } else {
-            let bits = by_keys(&loaded, &params, config);
+            let bits = loaded.keys(config.floats).select(&params);
             // Else elements occupy registers beside their keys.
             let again = self.reload(row, team, config);
             self.write(&again, bits, row, &request, config);
@@ -177,15 +177,4 @@ impl<E: Element, I: Numeric, N: Size, V: Size, W: Size> RegisterCall<E, I, N, V,
             output.write_from_registers::<N>(loaded, &selected);
         }
     }
-}
-
-#[cube]
-fn by_keys<E: Element, N: Size>(
-    loaded: &LoadedRow<E, N>,
-    params: &SearchParams,
-    #[comptime] config: RegisterConfig,
-) -> u32 {
-    let keys = loaded.keys(config.floats);
-    let threshold = find_threshold::<E, KeyRow<E>>(&keys, params, config.search);
-    keys.row.select_between(threshold.low, threshold.high, params.k)
 }

@@ -16,7 +16,7 @@
 use cubecl::{ir::ElemType, prelude::*};
 
 use super::{
-    candidates::{RegisterItems, select_from_candidates},
+    candidates::select_from_candidates,
     config::CandidateConfig,
     layout::MemoryCall,
     loaded::{LoadedRow, RowSource},
@@ -92,24 +92,16 @@ fn sampled_floor<E: Element, N: Size>(
     sampling: &Sampling,
     #[comptime] config: CandidateConfig,
 ) -> SampledThreshold<E> {
-    let width = N::value().comptime();
     let shape = comptime!(config.sample);
-    let mut values = Sequence::<E>::new();
+    let mut vectors = Sequence::<Vector<E, N>>::new();
     #[unroll]
     for load in 0..comptime!(shape.loads) {
         // Neighbors may be alike.
         let place = UNIT_POS + comptime!(load as u32 * shape.lanes);
-        let vector = source.load(place * sampling.spacing);
-        #[unroll]
-        for i in 0..width {
-            values.push(vector.extract(i));
-        }
+        vectors.push(source.load(place * sampling.spacing));
     }
-    let sample = RegisterItems::<E> {
-        values,
-        team: Team::new(comptime!(shape.lanes * shape.items() as u32), shape),
-        search: source.search,
-    };
+    let team = Team::new(comptime!(shape.lanes * shape.items() as u32), shape);
+    let sample = LoadedRow::<E, N> { vectors, team, search: source.search };
     let mut floor = SampledThreshold::<E> {
         value: 0.0f32.runtime(),
         found: false.runtime(),
@@ -125,7 +117,7 @@ fn sampled_floor<E: Element, N: Size>(
     if !floor.found {
         let params =
             SearchParams { k: sampling.rank, max_iter: 0u32.runtime(), eps: 0.0f32.runtime() };
-        let keys = sample.keys();
+        let keys = sample.keys(false);
         floor.key = find_threshold::<E, KeyRow<E>>(&keys, &params, source.search).low;
     }
     floor

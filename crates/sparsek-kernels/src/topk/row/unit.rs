@@ -8,10 +8,8 @@ use super::{
     layout::{MemoryCall, RowElements},
 };
 use crate::topk::{
-    key::Element,
-    threshold::search::{
-        Cursor, KeyBracket, KeyRange, SearchRow, SearchRowExpand, counts_as_finite, find_threshold,
-    },
+    key::{Element, ordered_is_finite},
+    threshold::search::{Cursor, KeyBracket, KeyRange, SearchRow, SearchRowExpand, find_threshold},
     tuning::UNIT_BLOCK,
 };
 
@@ -60,7 +58,7 @@ impl<'a, E: Element> SearchRow<E> for UnitRow<'a, E> {
             #[unroll]
             for i in 0..UNIT_BLOCK {
                 let key = self.key(block * UNIT_BLOCK + i);
-                let counts = counts_as_finite::<E>(key, self.elements.config.search);
+                let counts = ordered_is_finite::<E>(key, self.elements.config.search.largest);
                 low = min(low, select(counts, key, E::Key::max_value()));
                 high = max(high, select(counts, key, E::Key::min_value()));
             }

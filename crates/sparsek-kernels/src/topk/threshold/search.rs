@@ -22,7 +22,7 @@ use cubecl::prelude::*;
 use crate::{
     primitives::approx::{approx_inverse, approx_sqrt},
     topk::{
-        key::{Element, ordered_is_finite, ordered_within, ordered_zero},
+        key::{Element, ordered_within, ordered_zero},
         options::{MethodKind, SearchConfig},
         tuning::INTERPOLATIONS,
     },
@@ -253,11 +253,6 @@ fn finite_or_zero<E: Element, R: SearchRow<E>>(
         low: select(none, zero, finite.low),
         high: select(none, zero, finite.high),
     }
-}
-
-#[cube]
-pub fn counts_as_finite<E: Element>(key: E::Key, #[comptime] search: SearchConfig) -> bool {
-    ordered_is_finite::<E>(key, search.largest)
 }
 
 #[derive(CubeType, Clone, Copy)]

@@ -14,11 +14,12 @@ use cubecl::{ir::ElemType, prelude::*};
 
 use super::{
     cube_reduce::CubeReduce,
+    delegates::stored_key,
     types::{CutVector, write_stats},
 };
 use crate::{
     primitives::team::TeamShape,
-    topk::key::{Element, ordered_key, ordered_refined, ordered_rough, short_key},
+    topk::key::{Element, ordered_key, ordered_refined, ordered_rough},
 };
 
 /// Slots beyond the vector get the least key; equal elements precede them.
@@ -51,12 +52,7 @@ pub(crate) fn gather_subranges<E: Element, W: Numeric, N: Size>(
             }
         }
         let key = ordered_refined::<E>(key, short_keys, largest);
-        let output_key = if short_keys {
-            W::cast_from(short_key::<E::Key>(key, largest))
-        } else {
-            W::cast_from(key)
-        };
-        loaded.insert(item, output_key);
+        loaded.insert(item, stored_key::<E::Key, W>(key, short_keys, largest));
     }
     keys[ABSOLUTE_POS] = loaded;
 }

@@ -269,12 +269,16 @@ fn output_key<E: Element, W: Numeric>(
     rough: E::Key,
     #[comptime] config: DelegateVectorConfig,
 ) -> W {
-    let key = refined::<E>(rough, config);
-    if comptime!(config.short_keys) {
-        W::cast_from(short_key::<E::Key>(key, config.largest))
-    } else {
-        W::cast_from(key)
-    }
+    stored_key::<E::Key, W>(refined::<E>(rough, config), config.short_keys, config.largest)
+}
+
+#[cube]
+pub(super) fn stored_key<K: Int, W: Numeric>(
+    key: K,
+    #[comptime] short: bool,
+    #[comptime] largest: bool,
+) -> W {
+    if short { W::cast_from(short_key::<K>(key, largest)) } else { W::cast_from(key) }
 }
 
 #[derive(CubeType)]

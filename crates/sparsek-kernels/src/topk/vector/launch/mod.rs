@@ -95,14 +95,9 @@ impl VectorCall<'_> {
                 topk_rows(self.client, &rows, &options, self.index, None)
             }
             Plan::Whole(selection) => {
-                let input = SelectionInput {
-                    client: self.client,
-                    handle: self.input,
-                    dtype: self.dtype,
-                    length: self.length,
-                    largest: self.options.largest,
-                    filled: None,
-                };
+                let largest = self.options.largest;
+                let input = SelectionInput::new(self.client, self.input, self.dtype, self.length);
+                let input = SelectionInput { largest, ..input };
                 let selected = input.select::<E>(*selection, self.options.k, None)?;
                 self.fetch::<E>(None, None, &selected.places)
             }
@@ -142,8 +137,8 @@ impl VectorCall<'_> {
         start: Option<&Handle>,
         filled: Option<&Handle>,
     ) -> Result<SelectedPlaces, KernelError> {
-        let keys =
-            SelectionInput { client: self.client, handle, dtype, length, largest: true, filled };
+        let keys = SelectionInput::new(self.client, handle, dtype, length);
+        let keys = SelectionInput { filled, ..keys };
         let k = self.options.k;
         match dtype.size() {
             8 => keys.select::<u64>(selection, k, start),

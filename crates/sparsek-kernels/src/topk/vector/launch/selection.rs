@@ -38,7 +38,12 @@ pub(super) struct SelectedPlaces {
     pub states: Option<Handle>,
 }
 
-impl SelectionInput<'_> {
+impl<'a> SelectionInput<'a> {
+    /// The greatest of all.
+    pub fn new(client: &'a Client, handle: &'a Handle, dtype: ElemType, length: usize) -> Self {
+        Self { client, handle, dtype, length, largest: true, filled: None }
+    }
+
     /// Selects the k best. With `start`, histograms begin with an earlier selection's final range.
     pub fn select<E: Element>(
         &self,
@@ -65,14 +70,7 @@ impl SelectionInput<'_> {
         let mut tiles = self.length.div_ceil(TILE);
         while tiles > 1 {
             let length = tiles * run;
-            let left = SelectionInput {
-                client: self.client,
-                handle: &best,
-                dtype: key,
-                length,
-                largest: true,
-                filled: None,
-            };
+            let left = SelectionInput::new(self.client, &best, key, length);
             let kept = if key.size() == 8 {
                 left.keep_best_runs::<u64>(k, Some(&places))?
             } else {
