@@ -40,7 +40,7 @@ fn request() -> impl Strategy<Value = Request> {
     let selection = select(Selection::ALL.to_vec());
     let filter = select(vec![Filter::Auto, Filter::On, Filter::Off]);
     let what = (select(Dtype::ALL.to_vec()), select(Distribution::ALL.to_vec()), any::<u64>());
-    let construction = select(vec![Construction::Auto, Construction::Planes, Construction::Staged]);
+    let construction = select(vec![Construction::Planes, Construction::Staged]);
     let how = (
         subrange,
         1usize..=4,

@@ -17,9 +17,8 @@
 use cubecl::{ir::ElemType, prelude::*};
 
 use super::{
-    candidates::select_from_candidates,
-    config::CandidateConfig,
-    layout::{RowLayout, element_offset},
+    candidates::select_from_candidates, config::CandidateConfig, layout::MemoryCall,
+    loaded::RowSource,
 };
 use crate::{
     primitives::team::Team,
@@ -27,7 +26,7 @@ use crate::{
         key::{Element, MINUS_INF, NAN, ordered_key, ordered_zero},
         threshold::{
             register_row::{KeyRow, RegisterRow},
-            search::{Cursor, SearchParams, find_threshold},
+            search::{Cursor, find_threshold},
         },
         tuning::DELEGATE_AHEAD,
     },
@@ -37,21 +36,19 @@ use crate::{
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn delegate_select<E: Element, I: Numeric, N: Size>(
     input: &[Vector<E, N>],
-    elements: &[E],
-    values: &mut [E],
-    indices: &mut [I],
-    layout: RowLayout,
-    params: SearchParams,
+    call: &mut MemoryCall<E, I>,
     #[comptime] config: CandidateConfig,
     #[define(I)] _index: ElemType,
 ) {
     let row = CUBE_POS;
-    if row >= layout.rows {
+    if row >= call.layout.rows {
         terminate!();
     }
-    let start = row * layout.row_stride;
-    let delegates = delegates::<E, N>(input, start, &layout, config);
-    let floor = find_threshold::<E, KeyRow<E>>(&delegates, &params, config.memory.search).low;
+    let memory = comptime!(config.memory);
+    let (elements, params) = (call.elements, call.params);
+    let source = RowSource::<E, N>::new(input, row, call.layout, memory.strided, memory.search);
+    let delegates = delegates::<E, N>(&source, config);
+    let floor = find_threshold::<E, KeyRow<E>>(&delegates, &params, memory.search).low;
     let mut columns = Shared::<[u32]>::new_slice(comptime!(config.capacity()));
     let mut bound = E::Key::min_value();
     bound = max(bound, loosened::<E>(floor, config));
@@ -62,12 +59,11 @@ pub(crate) fn delegate_select<E: Element, I: Numeric, N: Size>(
         totals: Cursor { above: 0u32.runtime(), level: 0u32.runtime() },
         config,
     };
-    reaching.list::<N>(input, start, &layout, &mut columns);
+    reaching.list::<N>(&source, &mut columns);
     sync_cube();
     let listed = reaching.listed();
-    select_from_candidates::<E, I>(
-        elements, values, indices, row, layout, &params, &columns, listed, config,
-    );
+    let mut output = call.output(row, memory);
+    select_from_candidates::<E, I>(elements, &mut output, &columns, listed, config);
 }
 
 /// The ordered key, except that NaN get any keys at their end and -0 precedes 0.
@@ -118,16 +114,14 @@ fn loosened<E: Element>(floor: E::Key, #[comptime] config: CandidateConfig) -> E
 /// A unit holds neighboring subranges; units interleave loads.
 #[cube]
 fn delegates<E: Element, N: Size>(
-    input: &[Vector<E, N>],
-    start: usize,
-    layout: &RowLayout,
+    source: &RowSource<E, N>,
     #[comptime] config: CandidateConfig,
 ) -> KeyRow<E> {
+    let cols = source.layout.cols;
     let width = N::value().comptime();
     let parts = comptime!(config.sample.loads);
     let stride = comptime!(config.part.lanes * width as u32);
-    let steps =
-        (layout.cols + comptime!(stride * parts as u32 - 1)) / comptime!(stride * parts as u32);
+    let steps = (cols + comptime!(stride * parts as u32 - 1)) / comptime!(stride * parts as u32);
     let mut best = Array::<E::Key>::new(parts);
     #[unroll]
     for part in 0..parts {
@@ -140,12 +134,7 @@ fn delegates<E: Element, N: Size>(
         for part in 0..parts {
             let column = (comptime!(part as u32) * steps + step) * stride
                 + UNIT_POS_X * comptime!(width as u32);
-            let mut vector = Vector::<E, N>::zeroed();
-            if column < layout.cols {
-                let offset = start + element_offset(column, layout, config.memory.strided);
-                vector = input[offset / width];
-            }
-            vectors.push(vector);
+            vectors.push(source.load_inside(column));
         }
         #[unroll]
         for part in 0..parts {
@@ -158,7 +147,7 @@ fn delegates<E: Element, N: Size>(
                 greatest = max(greatest, key);
             }
             let known = best[part];
-            best[part] = select(column < layout.cols, max(known, greatest), known);
+            best[part] = select(column < cols, max(known, greatest), known);
         }
         step += 1;
     }
@@ -189,30 +178,19 @@ struct CandidateLister<E: Element> {
 #[cube]
 impl<E: Element> CandidateLister<E> {
     /// All elements above the threshold and the first k level with it, in index order.
-    fn list<N: Size>(
-        &mut self,
-        input: &[Vector<E, N>],
-        start: usize,
-        layout: &RowLayout,
-        columns: &mut Shared<[u32]>,
-    ) {
+    fn list<N: Size>(&mut self, source: &RowSource<E, N>, columns: &mut Shared<[u32]>) {
+        let cols = source.layout.cols;
         let width = N::value().comptime();
         let stride = comptime!(self.config.part.lanes * width as u32);
         let mut first = 0u32;
-        while first < layout.cols {
+        while first < cols {
             let mut vectors = Sequence::<Vector<E, N>>::new();
             let mut reaches = Sequence::<bool>::new();
             #[unroll]
             for load in 0..DELEGATE_AHEAD {
                 let column =
                     first + comptime!(load as u32) * stride + UNIT_POS_X * comptime!(width as u32);
-                let mut vector = Vector::<E, N>::zeroed();
-                if column < layout.cols {
-                    let strided = comptime!(self.config.memory.strided);
-                    let offset = start + element_offset(column, layout, strided);
-                    vector = input[offset / width];
-                }
-                vectors.push(vector);
+                vectors.push(source.load_inside(column));
             }
             let mut most = E::Key::min_value();
             #[unroll]
@@ -226,7 +204,7 @@ impl<E: Element> CandidateLister<E> {
                     greatest = max(greatest, key);
                 }
                 most = max(most, greatest);
-                reaches.push(column < layout.cols && greatest >= self.bound);
+                reaches.push(column < cols && greatest >= self.bound);
             }
             if plane_any(most >= self.bound) {
                 #[unroll]
@@ -266,11 +244,7 @@ impl<E: Element> CandidateLister<E> {
         let team = Team::new(0u32.runtime(), self.config.list);
         let sums = team.running_sum(counts);
         let all = plane_shuffle(sums, comptime!(self.config.list.lanes - 1));
-        let before = sums - counts;
-        let mut cursor = Cursor {
-            above: self.totals.above + (before & 0xffff),
-            level: self.totals.level + (before >> 16),
-        };
+        let mut cursor = self.totals.after(sums - counts);
         #[unroll]
         for i in 0..width {
             let is_above = above & comptime!(1u32 << i) != 0;
@@ -283,8 +257,7 @@ impl<E: Element> CandidateLister<E> {
             cursor.above += select(is_above, 1u32, 0u32);
             cursor.level += select(is_level, 1u32, 0u32);
         }
-        self.totals.above += all & 0xffff;
-        self.totals.level += all >> 16;
+        self.totals.skip(all);
         // Enough are level with the floor.
         let next = loosened::<E>(self.floor + E::Key::new(1), self.config);
         let full = self.totals.level >= self.k && next > self.bound;

@@ -51,6 +51,10 @@ impl Job<'_> {
         )
     }
 
+    pub(super) fn source(&self) -> Result<BufferArg, KernelError> {
+        argument(&self.input.handle, "input", self.input.dtype, self.input.extent())
+    }
+
     pub(super) fn elements(&self) -> usize {
         self.input.extent().max(self.input.rows * self.input.cols)
     }

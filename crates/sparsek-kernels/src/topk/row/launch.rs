@@ -12,8 +12,9 @@ use super::{
     cube::cube_select,
     delegate::delegate_select,
     job::{Job, Target},
+    layout::MemoryCallLaunch,
     packed_f16::packed_select,
-    register::register_select,
+    register::{RegisterCallLaunch, register_select},
     sampled::{SamplingLaunch, sampled_select},
     unit::unit_select,
 };
@@ -26,10 +27,10 @@ use crate::{
         key::{Element, is_single, with_element},
         options::{Method, MethodKind},
         plan::{cube_units, listed, load_widths, sample_plan, sampled_units},
-        threshold::{early_stop::CODE_BITS, normal::normal_launch},
+        threshold::normal::normal_launch,
         tuning::{
-            BITWISE_SHARE, COUNTED_MIDPOINTS, DELEGATE_LIST_ITEMS, DELEGATE_SUBRANGES,
-            PLANE_CUBE_UNITS, REGISTER_ITEMS, TILE_ITEMS,
+            BITWISE_SHARE, DELEGATE_LIST_ITEMS, DELEGATE_SUBRANGES, PLANE_CUBE_UNITS,
+            REGISTER_ITEMS, TILE_ITEMS,
         },
         types::Routine,
     },
@@ -93,11 +94,7 @@ impl Job<'_> {
         RegisterPlan { shape, rows, planes, cube_rows, listed, order, per_write }
     }
 
-    pub(super) fn registers<E: Element>(
-        &self,
-        routine: Routine,
-        target: Target,
-    ) -> Result<(), KernelError> {
+    fn registers<E: Element>(&self, routine: Routine, target: Target) -> Result<(), KernelError> {
         let input = self.input;
         let plan = self.register_plan(routine);
         let RegisterPlan { shape, cube_rows, .. } = plan;
@@ -113,7 +110,6 @@ impl Job<'_> {
             indices: !matches!(target, Target::Dense(_, None)),
             dense,
             listed: if dense { 0 } else { plan.listed },
-            quantized_midpoints: self.quantized_midpoints(),
             order: if dense { None } else { plan.order },
             rows: plan.rows as usize,
             cube_rows,
@@ -124,7 +120,6 @@ impl Job<'_> {
             CubeDim::new_2d(self.plane_size(), plan.planes),
             self.elements(),
         )?;
-        let source = || argument(&input.handle, "input", input.dtype, input.extent());
         if self.packs_f16(&config) {
             return match input.dtype {
                 ElemType::Float(FloatKind::F16) => {
@@ -144,14 +139,7 @@ impl Job<'_> {
                 shape.width,
                 if dense { shape.width } else { plan.per_write },
                 if dense { 1 } else { plan.per_write },
-                source()?,
-                source()?,
-                values,
-                indices,
-                input.lengths_argument()?,
-                self.layout(),
-                self.params(),
-                normal_launch(self.options.k, input.cols),
+                self.register_call(values, indices)?,
                 config,
                 self.index,
             );
@@ -159,14 +147,31 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// All but the last of many, if codes can distinguish them.
-    fn quantized_midpoints(&self) -> u32 {
-        match self.options.method {
-            Method::EarlyStop(midpoints) if midpoints > COUNTED_MIDPOINTS => {
-                CODE_BITS.min(midpoints - 1)
-            }
-            _ => 0,
-        }
+    fn memory_call<E: Element, I: Numeric>(
+        &self,
+        values: BufferArg,
+        indices: BufferArg,
+    ) -> Result<MemoryCallLaunch<E, I>, KernelError> {
+        let (source, lengths) = (self.source()?, self.input.lengths_argument()?);
+        let (layout, params) = (self.layout(), self.params());
+        Ok(MemoryCallLaunch::new(source, values, indices, lengths, layout, params))
+    }
+
+    fn register_call<E: Element, I: Numeric, N: Size, V: Size, W: Size>(
+        &self,
+        values: BufferArg,
+        indices: BufferArg,
+    ) -> Result<RegisterCallLaunch<E, I, N, V, W>, KernelError> {
+        Ok(RegisterCallLaunch::new(
+            self.source()?,
+            self.source()?,
+            values,
+            indices,
+            self.input.lengths_argument()?,
+            self.layout(),
+            self.params(),
+            normal_launch(self.options.k, self.input.cols),
+        ))
     }
 
     fn packs_f16(&self, config: &RegisterConfig) -> bool {
@@ -195,7 +200,6 @@ impl Job<'_> {
             CubeDim::new_2d(self.plane_size(), plan.planes),
             self.elements(),
         )?;
-        let source = || argument(&input.handle, "input", input.dtype, input.extent());
         let words =
             argument(&input.handle, "input", ElemType::UInt(UIntKind::U32), input.extent() / 2)?;
         // SAFETY: as in `registers`; eight 16-bit floats are four words.
@@ -209,14 +213,7 @@ impl Job<'_> {
                 plan.per_write,
                 plan.per_write,
                 words,
-                source()?,
-                source()?,
-                values,
-                indices,
-                input.lengths_argument()?,
-                self.layout(),
-                self.params(),
-                normal_launch(self.options.k, input.cols),
+                self.register_call(values, indices)?,
                 config,
                 self.index,
             );
@@ -268,38 +265,49 @@ impl Job<'_> {
         }
     }
 
-    pub(super) fn sampled<E: Element>(&self, target: Target) -> Result<(), KernelError> {
-        let input = self.input;
-        let plane = self.plane_size();
-        let units = sampled_units(self.client, input.cols);
-        let plan =
-            sample_plan(self.options.k, input.cols, units as usize).expect("checked by select");
-        let width = load_widths(self.client, self.input).max().unwrap_or(1);
-        let shape = |lanes: u32, width: usize, items: usize, exact_fit: bool| TeamShape {
-            lanes,
-            planes: (lanes / plane).max(1),
-            width,
-            loads: (items / width).max(1),
-            exact_fit,
-        };
+    /// A team that reads `items` per unit.
+    fn team(&self, lanes: u32, width: usize, items: usize, exact_fit: bool) -> TeamShape {
+        let planes = (lanes / self.plane_size()).max(1);
+        TeamShape { lanes, planes, width, loads: (items / width).max(1), exact_fit }
+    }
+
+    fn load_width(&self) -> usize {
+        load_widths(self.client, self.input).max().unwrap_or(1)
+    }
+
+    fn candidates(
+        &self,
+        target: &Target,
+        sample: TeamShape,
+        part: TeamShape,
+        list: TeamShape,
+    ) -> Result<(Grid, CandidateConfig), KernelError> {
+        let memory = self.memory_config(target);
+        debug_assert_eq!(memory.search.method, MethodKind::Exact);
+        let floats = is_single(self.input.dtype);
+        let dim = CubeDim::new_2d(list.plane_lanes(), list.planes);
+        let grid = Grid::new(self.client, self.input.rows, dim, self.elements())?;
+        Ok((grid, CandidateConfig { memory, floats, sample, part, list }))
+    }
+
+    fn sampled<E: Element>(&self, target: Target) -> Result<(), KernelError> {
+        let cols = self.input.cols;
+        let units = sampled_units(self.client, cols);
+        let plan = sample_plan(self.options.k, cols, units as usize).expect("checked by select");
+        let width = self.load_width();
         let (values, indices) = self.cleared_outputs(&target)?;
-        let config = CandidateConfig {
-            memory: self.memory_config(&target),
-            sample: shape(units, width, plan.sample_items, true),
-            floats: is_single(input.dtype),
-            part: shape(plane, width, TILE_ITEMS, false),
-            list: shape(units, 1, plan.list_items, false),
-        };
-        debug_assert_eq!(config.memory.search.method, MethodKind::Exact);
-        let samples = config.sample.loads * units as usize;
-        let spacing = input.cols / samples / width * width;
-        let grid = Grid::new(
-            self.client,
-            input.rows,
-            CubeDim::new_2d(plane, units / plane),
-            self.elements(),
-        )?;
-        let source = || argument(&input.handle, "input", input.dtype, input.extent());
+        let sample = self.team(units, width, plan.sample_items, true);
+        let part = self.team(self.plane_size(), width, TILE_ITEMS, false);
+        let list = self.team(units, 1, plan.list_items, false);
+        let (grid, config) = self.candidates(&target, sample, part, list)?;
+        let samples = sample.loads * units as usize;
+        let spacing = cols / samples / width * width;
+        let sampling = SamplingLaunch::new(
+            plan.rank as u32,
+            plan.slack as u32,
+            normal_launch(plan.rank + plan.slack / 2, units as usize * plan.sample_items),
+            spacing as u32,
+        );
         // SAFETY: as in `registers`; sampled and listed columns lie inside the row.
         unsafe {
             sampled_select::launch_unchecked::<E>(
@@ -308,18 +316,9 @@ impl Job<'_> {
                 grid.dim,
                 grid.address,
                 width,
-                source()?,
-                source()?,
-                values,
-                indices,
-                self.layout(),
-                self.params(),
-                SamplingLaunch::new(
-                    plan.rank as u32,
-                    plan.slack as u32,
-                    normal_launch(plan.rank + plan.slack / 2, units as usize * plan.sample_items),
-                    spacing as u32,
-                ),
+                self.source()?,
+                self.memory_call(values, indices)?,
+                sampling,
                 config,
                 self.index,
             );
@@ -327,29 +326,14 @@ impl Job<'_> {
         Ok(())
     }
 
-    pub(super) fn delegate<E: Element>(&self, target: Target) -> Result<(), KernelError> {
-        let input = self.input;
+    fn delegate<E: Element>(&self, target: Target) -> Result<(), KernelError> {
         let plane = self.plane_size();
-        let width = load_widths(self.client, self.input).max().unwrap_or(1);
-        let shape = |width: usize, loads: usize, exact_fit: bool| TeamShape {
-            lanes: plane,
-            planes: 1,
-            width,
-            loads,
-            exact_fit,
-        };
+        let width = self.load_width();
         let (values, indices) = self.cleared_outputs(&target)?;
-        let config = CandidateConfig {
-            memory: self.memory_config(&target),
-            floats: is_single(input.dtype),
-            sample: shape(1, DELEGATE_SUBRANGES, true),
-            part: shape(width, 1, false),
-            list: shape(1, DELEGATE_LIST_ITEMS, false),
-        };
-        debug_assert_eq!(config.memory.search.method, MethodKind::Exact);
-        let dim = CubeDim::new_2d(plane, 1);
-        let grid = Grid::new(self.client, input.rows, dim, self.elements())?;
-        let source = || argument(&input.handle, "input", input.dtype, input.extent());
+        let sample = self.team(plane, 1, DELEGATE_SUBRANGES, true);
+        let part = self.team(plane, width, width, false);
+        let list = self.team(plane, 1, DELEGATE_LIST_ITEMS, false);
+        let (grid, config) = self.candidates(&target, sample, part, list)?;
         // SAFETY: as in `registers`; listed columns lie inside the row.
         unsafe {
             delegate_select::launch_unchecked::<E>(
@@ -358,12 +342,8 @@ impl Job<'_> {
                 grid.dim,
                 grid.address,
                 width,
-                source()?,
-                source()?,
-                values,
-                indices,
-                self.layout(),
-                self.params(),
+                self.source()?,
+                self.memory_call(values, indices)?,
                 config,
                 self.index,
             );
@@ -379,7 +359,6 @@ impl Job<'_> {
         let input = self.input;
         let (values, indices) = self.outputs(&target)?;
         let config = self.memory_config(&target);
-        let source = argument(&input.handle, "input", input.dtype, input.extent())?;
         // SAFETY: as in `registers`.
         unsafe {
             if routine == Routine::Unit {
@@ -389,12 +368,7 @@ impl Job<'_> {
                     grid.count,
                     grid.dim,
                     grid.address,
-                    source,
-                    values,
-                    indices,
-                    input.lengths_argument()?,
-                    self.layout(),
-                    self.params(),
+                    self.memory_call(values, indices)?,
                     config,
                     self.index,
                 );
@@ -407,12 +381,7 @@ impl Job<'_> {
                     grid.count,
                     grid.dim,
                     grid.address,
-                    source,
-                    values,
-                    indices,
-                    input.lengths_argument()?,
-                    self.layout(),
-                    self.params(),
+                    self.memory_call(values, indices)?,
                     config,
                     units,
                     self.index,

@@ -3,7 +3,10 @@
 use cubecl::prelude::*;
 
 use super::config::MemoryConfig;
-use crate::topk::threshold::search::SearchParams;
+use crate::topk::{
+    key::{Element, ordered_key},
+    threshold::search::{Placement, SearchParams},
+};
 
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
@@ -80,34 +83,119 @@ impl RowRequest {
             eps: self.params.eps,
         }
     }
+}
 
-    /// Fills the dense row past its elements and the empty slots.
-    pub fn pad<E: Numeric, I: Numeric>(
-        &self,
-        values: &mut [E],
-        indices: &mut [I],
-        index: usize,
-        unit: u32,
-        units: u32,
+/// A row in memory, by elements.
+#[derive(CubeType)]
+pub(super) struct RowElements<'a, E: Element> {
+    elements: &'a [E],
+    start: usize,
+    layout: RowLayout,
+    #[cube(comptime)]
+    pub config: MemoryConfig,
+}
+
+#[cube]
+impl<'a, E: Element> RowElements<'a, E> {
+    pub fn new(
+        elements: &'a [E],
+        row: usize,
+        layout: RowLayout,
         #[comptime] config: MemoryConfig,
-    ) {
-        if comptime!(config.dense) {
-            let mut column = self.layout.cols + unit;
-            while column < self.cols {
-                values[index * self.cols as usize + column as usize] = E::from_int(0);
+    ) -> RowElements<'a, E> {
+        RowElements::<'a, E> { elements, start: row * layout.row_stride, layout, config }
+    }
+
+    pub fn value(&self, column: u32) -> E {
+        self.elements[self.start + element_offset(column, &self.layout, self.config.strided)]
+    }
+
+    pub fn key(&self, column: u32) -> E::Key {
+        ordered_key::<E>(self.value(column), self.config.search.largest)
+    }
+}
+
+/// Arguments of kernels whose rows do not lie in registers.
+#[derive(CubeType, CubeLaunch)]
+pub(crate) struct MemoryCall<E: Element, I: Numeric> {
+    pub elements: &'static [E],
+    values: &'static mut [E],
+    indices: &'static mut [I],
+    lengths: ComptimeOption<&'static [u32]>,
+    pub layout: RowLayout,
+    pub params: SearchParams,
+}
+
+#[cube]
+impl<E: Element, I: Numeric> MemoryCall<E, I> {
+    pub fn output<'a>(
+        &'a mut self,
+        row: usize,
+        #[comptime] config: MemoryConfig,
+    ) -> MemoryOutput<'a, E, I> {
+        let request = RowRequest::new(self.lengths, row, self.layout, self.params);
+        MemoryOutput::<'a, E, I> {
+            values: self.values,
+            indices: self.indices,
+            row,
+            request,
+            config,
+        }
+    }
+}
+
+/// Where elements of such a row go.
+#[derive(CubeType)]
+pub(super) struct MemoryOutput<'a, E: Numeric, I: Numeric> {
+    values: &'a mut [E],
+    indices: &'a mut [I],
+    pub row: usize,
+    pub request: RowRequest,
+    #[cube(comptime)]
+    pub config: MemoryConfig,
+}
+
+#[cube]
+impl<'a, E: Numeric, I: Numeric> MemoryOutput<'a, E, I> {
+    /// Fills the dense row past its elements and the empty slots.
+    pub fn pad(&mut self, unit: u32, units: u32) {
+        let request = self.request;
+        if comptime!(self.config.dense) {
+            let mut column = request.layout.cols + unit;
+            while column < request.cols {
+                self.set_dense(column, E::from_int(0));
                 column += units;
             }
         }
-        let mut slot = self.params.k + unit;
-        while slot < self.slots {
-            let target = index * self.slots as usize + slot as usize;
-            if comptime!(config.values && !config.dense) {
-                values[target] = E::from_int(0);
-            }
-            if comptime!(config.indices) {
-                indices[target] = missing_index::<I>();
-            }
+        let mut slot = request.params.k + unit;
+        while slot < request.slots {
+            self.set(slot, E::from_int(0), missing_index::<I>());
             slot += units;
+        }
+    }
+
+    pub fn write(&mut self, column: u32, value: E, place: &Placement) {
+        if comptime!(self.config.dense) {
+            self.set_dense(column, select(place.member, value, E::from_int(0)));
+        }
+        if place.member {
+            self.set(place.position, value, I::cast_from(column));
+        }
+    }
+
+    pub fn set_dense(&mut self, column: u32, value: E) {
+        let target = self.row * self.request.cols as usize + column as usize;
+        self.values[target] = value;
+    }
+
+    /// The selected element of a slot; the value unless the row is dense.
+    pub fn set(&mut self, slot: u32, value: E, column: I) {
+        let target = self.row * self.request.slots as usize + slot as usize;
+        if comptime!(self.config.values && !self.config.dense) {
+            self.values[target] = value;
+        }
+        if comptime!(self.config.indices) {
+            self.indices[target] = column;
         }
     }
 }

@@ -12,41 +12,84 @@ use crate::{
     },
 };
 
+/// A row in memory, or its rest, by vectors.
+#[derive(CubeType)]
+pub(super) struct RowSource<'a, E: Element, N: Size> {
+    input: &'a [Vector<E, N>],
+    start: usize,
+    pub layout: RowLayout,
+    #[cube(comptime)]
+    strided: bool,
+    #[cube(comptime)]
+    pub search: SearchConfig,
+}
+
+#[cube]
+impl<'a, E: Element, N: Size> RowSource<'a, E, N> {
+    pub fn new(
+        input: &'a [Vector<E, N>],
+        row: usize,
+        layout: RowLayout,
+        #[comptime] strided: bool,
+        #[comptime] search: SearchConfig,
+    ) -> RowSource<'a, E, N> {
+        RowSource::<'a, E, N> { input, start: row * layout.row_stride, layout, strided, search }
+    }
+
+    fn offset(&self, column: u32) -> usize {
+        self.start + element_offset(column, &self.layout, self.strided)
+    }
+
+    pub fn load(&self, column: u32) -> Vector<E, N> {
+        self.input[self.offset(column) / N::value().comptime()]
+    }
+
+    /// Zeros past the end.
+    pub fn load_inside(&self, column: u32) -> Vector<E, N> {
+        let mut vector = Vector::<E, N>::zeroed();
+        if column < self.layout.cols {
+            vector = self.load(column);
+        }
+        vector
+    }
+
+    pub fn rest_from(&self, column: u32) -> RowSource<'a, E, N> {
+        RowSource::<'a, E, N> {
+            input: self.input,
+            start: self.offset(column),
+            layout: self.layout,
+            strided: self.strided,
+            search: self.search,
+        }
+    }
+}
+
 #[derive(CubeType)]
 pub(super) struct LoadedRow<E: Element, N: Size> {
-    vectors: Sequence<Vector<E, N>>,
+    pub vectors: Sequence<Vector<E, N>>,
     pub team: Team,
     #[cube(comptime)]
-    search: SearchConfig,
+    pub search: SearchConfig,
 }
 
 #[cube]
 impl<E: Element, N: Size> LoadedRow<E, N> {
-    pub fn new(
-        input: &[Vector<E, N>],
-        start: usize,
-        layout: &RowLayout,
-        team: Team,
-        #[comptime] strided: bool,
-        #[comptime] search: SearchConfig,
-    ) -> LoadedRow<E, N> {
-        let width = N::value().comptime();
+    pub fn new(source: &RowSource<E, N>, team: Team) -> LoadedRow<E, N> {
         let mut vectors = Sequence::<Vector<E, N>>::new();
         #[unroll]
         for load in 0..comptime!(team.shape.loads) {
             let column = team.column(load);
-            let offset = start + element_offset(column, layout, strided);
             if comptime!(team.shape.exact_fit) {
-                vectors.push(input[offset / width]);
+                vectors.push(source.load(column));
             } else {
                 let mut vector = Vector::<E, N>::zeroed();
                 if team.loads(load) {
-                    vector = input[offset / width];
+                    vector = source.load(column);
                 }
                 vectors.push(vector);
             }
         }
-        LoadedRow::<E, N> { vectors, team, search }
+        LoadedRow::<E, N> { vectors, team, search: source.search }
     }
 
     pub fn value(&self, #[comptime] item: usize) -> E {

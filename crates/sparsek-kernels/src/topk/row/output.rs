@@ -9,7 +9,7 @@ use cubecl::prelude::*;
 
 use super::{
     config::RegisterConfig,
-    layout::{RowLayout, RowRequest, element_offset, missing_index},
+    layout::{RowRequest, element_offset, missing_index},
     loaded::LoadedRow,
     sort_in_registers::{SelectedList, spaced},
 };
@@ -139,25 +139,13 @@ impl<'a, E: Element, I: Numeric, V: Size, W: Size> RowOutput<'a, E, I, V, W> {
         }
     }
 
-    pub fn write_listed(
-        &mut self,
-        elements: &[E],
-        row: usize,
-        layout: &RowLayout,
-        team: &Team,
-        selected: &SelectedItems,
-        columns: &mut Shared<[u32]>,
-    ) {
-        let list = self.list(team, selected, columns);
-        self.write_list(elements, row, layout, team, list, columns);
-    }
-
     pub fn list_start(&self, team: &Team) -> u32 {
         let own = (UNIT_POS - team.lane) / comptime!(self.config.shape.lanes);
         own * comptime!(self.config.list_length() as u32)
     }
 
-    fn list(&self, team: &Team, selected: &SelectedItems, columns: &mut Shared<[u32]>) -> u32 {
+    /// Lists the selected columns; returns the start of the list.
+    pub fn list(&self, team: &Team, selected: &SelectedItems, columns: &mut Shared<[u32]>) -> u32 {
         let width = comptime!(self.config.shape.width);
         let list = self.list_start(team);
         if comptime!(self.config.shape.can_transpose()) {
@@ -184,11 +172,12 @@ impl<'a, E: Element, I: Numeric, V: Size, W: Size> RowOutput<'a, E, I, V, W> {
         &mut self,
         elements: &[E],
         row: usize,
-        layout: &RowLayout,
+        request: &RowRequest,
         team: &Team,
         list: u32,
         columns: &mut Shared<[u32]>,
     ) {
+        let layout = request.layout;
         let start = row * layout.row_stride;
         if comptime!(self.config.shape.planes > 1) {
             sync_cube();
@@ -197,14 +186,8 @@ impl<'a, E: Element, I: Numeric, V: Size, W: Size> RowOutput<'a, E, I, V, W> {
         }
         let order = comptime!(self.config.order);
         if comptime!(order.is_some()) {
-            let selected = SelectedList::new(
-                list,
-                self.k,
-                start,
-                layout,
-                self.config,
-                comptime!(order.unwrap()),
-            );
+            let order = comptime!(order.unwrap());
+            let selected = SelectedList::new(list, self.k, start, layout, self.config, order);
             if comptime!(self.config.shape.planes > 1) {
                 if UNIT_POS_Y == 0 {
                     selected.sort(elements, columns);
@@ -229,7 +212,7 @@ impl<'a, E: Element, I: Numeric, V: Size, W: Size> RowOutput<'a, E, I, V, W> {
                 };
                 let column = columns[(list + place) as usize];
                 if comptime!(self.config.values) {
-                    let offset = start + element_offset(column, layout, self.config.strided);
+                    let offset = start + element_offset(column, &layout, self.config.strided);
                     values.insert(i, elements[offset]);
                 }
                 indices.insert(i, I::cast_from(column));

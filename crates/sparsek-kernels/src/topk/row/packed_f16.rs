@@ -9,10 +9,7 @@
 use cubecl::{ir::ElemType, prelude::*};
 
 use super::{
-    config::RegisterConfig,
-    layout::{RowLayout, RowRequest},
-    output::RowOutput,
-    register::select_register_row,
+    config::RegisterConfig, layout::RowRequest, output::RowOutput, register::RegisterCall,
 };
 use crate::{
     primitives::{
@@ -22,10 +19,7 @@ use crate::{
     },
     topk::{
         key::Element,
-        threshold::{
-            normal::{Model, Normal, UNCOUNTED, ValueBracket},
-            search::SearchParams,
-        },
+        threshold::normal::{Model, Normal, UNCOUNTED, ValueBracket},
         tuning::{PACKED_COUNTS, PACKED_TIES},
     },
 };
@@ -55,17 +49,11 @@ impl RegisterConfig {
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn packed_select<E: Element, F: Float, I: Numeric, N: Size, V: Size, W: Size>(
     words: &[Vector<u32, Const<4>>],
-    input: &[Vector<E, N>],
-    elements: &[E],
-    values: &mut [Vector<E, V>],
-    indices: &mut [Vector<I, W>],
-    lengths: ComptimeOption<&[u32]>,
-    layout: RowLayout,
-    params: SearchParams,
-    normal: Normal,
+    call: &mut RegisterCall<E, I, N, V, W>,
     #[comptime] config: RegisterConfig,
     #[define(I)] _index: ElemType,
 ) {
+    let (layout, params) = (call.layout, call.params);
     let paired = comptime!(config.of_packed());
     let plane = CUBE_POS * CUBE_DIM_Y as usize + UNIT_POS_Y as usize;
     let first = plane * comptime!(paired.rows);
@@ -76,17 +64,18 @@ pub(crate) fn packed_select<E: Element, F: Float, I: Numeric, N: Size, V: Size, 
     }
     let row = min(row, layout.rows - 1);
     let team = Team::new(layout.cols, comptime!(paired.shape));
-    let packed = PackedRow::<F>::new(
-        words,
-        row * layout.row_stride / 8,
-        team,
-        comptime!(config.search.largest),
-    );
-    let guess = packed.guess(params.k, &normal);
+    let start = row * layout.row_stride / 8;
+    let packed = PackedRow::<F>::new(words, start, team, comptime!(config.search.largest));
+    let guess = packed.guess(params.k, &call.normal);
     if plane_all(guess.valid) {
         let request = RowRequest::whole(layout, &params);
-        let mut output =
-            RowOutput::<E, I, V, W>::new(values, indices, row, &request, comptime!(paired));
+        let mut output = RowOutput::<E, I, V, W>::new(
+            call.values,
+            call.indices,
+            row,
+            &request,
+            comptime!(paired),
+        );
         let length = comptime!(paired.list_length() * paired.cube_rows);
         let mut columns = Shared::<[u32]>::new_slice(length);
         let list = output.list_start(&team);
@@ -100,24 +89,13 @@ pub(crate) fn packed_select<E: Element, F: Float, I: Numeric, N: Size, V: Size, 
             position: strip.position + before,
         };
         strip.list(&mut columns, list, params.k, false);
-        output.write_list(elements, row, &request.layout, &team, list, &mut columns);
+        output.write_list(call.elements, row, &request, &team, list, &mut columns);
     } else {
         for half in 0..2usize {
             let row = first
                 + half * comptime!(config.rows)
                 + (UNIT_POS_X / comptime!(config.shape.lanes)) as usize;
-            select_register_row::<E, I, N, V, W>(
-                input,
-                elements,
-                values,
-                indices,
-                lengths,
-                min(row, layout.rows - 1),
-                layout,
-                params,
-                normal,
-                config,
-            );
+            call.select(min(row, layout.rows - 1), config);
         }
     }
 }
@@ -141,14 +119,14 @@ pub(super) struct PackedRow<H: Float> {
 }
 
 /// The first item of each half is in bit 31.
-#[derive(CubeType, Clone, Copy)]
+#[derive(CubeType, CubeTypeMut, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(super) struct PackedBits {
     pub first: u32,
     pub second: u32,
 }
 
-#[derive(CubeType, Clone, Copy)]
+#[derive(CubeType, CubeTypeMut, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 struct PackedReach {
     bits: PackedBits,
@@ -210,14 +188,11 @@ impl<H: Float> PackedRow<H> {
         let mut step = 0u32;
         let mut running = plane_any(usable);
         while running {
-            let reached = self.reach(value);
-            reach.bits.first = reached.bits.first;
-            reach.bits.second = reached.bits.second;
-            reach.total = reached.total;
-            let missed = f32::cast_from(reached.total) - wanted;
+            reach = self.reach(value);
+            let missed = f32::cast_from(reach.total) - wanted;
             let single = f32::cast_from(value);
             settled = settled || (usable && f32::abs(missed) <= 1.0);
-            bracket.narrow(single, f32::cast_from(reached.total), missed >= 0.0);
+            bracket.narrow(single, f32::cast_from(reach.total), missed >= 0.0);
             let near = bracket.inside(single + missed * slope);
             let mut next = H::cast_from(select(step == 0, near, bracket.rooted(wanted)));
             if step >= PACKED_TIES {
@@ -240,36 +215,28 @@ impl<H: Float> PackedRow<H> {
     }
 
     fn model(&self, normal: &Normal) -> Model {
-        let mean = self.team.sum::<f32>(self.sum()) * normal.inverse;
-        let centered = self.away(H::cast_from(mean));
+        let mean = self.team.sum::<f32>(self.sum(H::from_int(0), false)) * normal.inverse;
+        let centered = self.sum(H::cast_from(mean), true);
         let spread = DEVIATION * self.team.sum::<f32>(centered) * normal.inverse;
         let infinite = infinity::<f32>();
         Model { mean, spread: select(spread < infinite, spread, infinite) }
     }
 
-    fn sum(&self) -> f32 {
-        let mut sums = Array::<PackedPair<H>>::new(4usize);
-        #[unroll]
-        for chain in 0..4usize {
-            sums[chain] = self.words[chain];
-        }
-        #[unroll]
-        for word in 4..WORDS {
-            sums[comptime!(word % 4)] += self.words[word];
-        }
-        both::<H>(sums[0usize] + sums[1usize]) + both::<H>(sums[2usize] + sums[3usize])
-    }
-
-    fn away(&self, value: H) -> f32 {
+    /// Of the items, or if `away` of their distances from `value`.
+    fn sum(&self, value: H, #[comptime] away: bool) -> f32 {
         let offset = PackedPair::<H>::new(H::from_int(0) - value);
         let mut sums = Array::<PackedPair<H>>::new(4usize);
         #[unroll]
         for word in 0..WORDS {
-            let distance = PackedPair::<H>::abs(self.words[word] + offset);
-            if comptime!(word < 4) {
-                sums[word] = distance;
+            let item = if comptime!(away) {
+                PackedPair::<H>::abs(self.words[word] + offset)
             } else {
-                sums[comptime!(word % 4)] += distance;
+                self.words[word]
+            };
+            if comptime!(word < 4) {
+                sums[word] = item;
+            } else {
+                sums[comptime!(word % 4)] += item;
             }
         }
         both::<H>(sums[0usize] + sums[1usize]) + both::<H>(sums[2usize] + sums[3usize])

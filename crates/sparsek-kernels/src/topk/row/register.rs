@@ -13,7 +13,7 @@ use cubecl::{ir::ElemType, prelude::*};
 use super::{
     config::RegisterConfig,
     layout::{RowLayout, RowRequest},
-    loaded::LoadedRow,
+    loaded::{LoadedRow, RowSource},
     output::RowOutput,
 };
 use crate::{
@@ -23,24 +23,15 @@ use crate::{
         options::MethodKind,
         threshold::{
             normal::{Normal, normal_on_device},
-            register_row::{Guess, KeyRow},
-            search::{SearchParams, find_threshold},
+            register_row::Guess,
+            search::SearchParams,
         },
     },
 };
 
-/// Writes `V` values and `W` indices at a time, or the dense row with `V = N` and `W = 1`.
-/// `elements` is `input` by elements.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn register_select<E: Element, I: Numeric, N: Size, V: Size, W: Size>(
-    input: &[Vector<E, N>],
-    elements: &[E],
-    values: &mut [Vector<E, V>],
-    indices: &mut [Vector<I, W>],
-    lengths: ComptimeOption<&[u32]>,
-    layout: RowLayout,
-    params: SearchParams,
-    normal: Normal,
+    call: &mut RegisterCall<E, I, N, V, W>,
     #[comptime] config: RegisterConfig,
     #[define(I)] _index: ElemType,
 ) {
@@ -52,159 +43,138 @@ pub(crate) fn register_select<E: Element, I: Numeric, N: Size, V: Size, W: Size>
         plane * comptime!(config.rows) + own as usize
     };
     // Whole planes leave, never a part. Spare teams rewrite the last row.
-    if plane_all(row >= layout.rows) {
+    if plane_all(row >= call.layout.rows) {
         terminate!();
     }
-    let row = min(row, layout.rows - 1);
-    select_register_row::<E, I, N, V, W>(
-        input, elements, values, indices, lengths, row, layout, params, normal, config,
-    );
+    let row = min(row, call.layout.rows - 1);
+    call.select(row, config);
+}
+
+/// Buffers and request of a kernel.
+#[derive(CubeType, CubeLaunch)]
+pub(crate) struct RegisterCall<E: Element, I: Numeric, N: Size, V: Size, W: Size> {
+    input: &'static [Vector<E, N>],
+    /// `input` by elements.
+    pub elements: &'static [E],
+    /// `V` at a time; `N` if dense.
+    pub values: &'static mut [Vector<E, V>],
+    /// `W` at a time; one if dense.
+    pub indices: &'static mut [Vector<I, W>],
+    lengths: ComptimeOption<&'static [u32]>,
+    pub layout: RowLayout,
+    pub params: SearchParams,
+    pub normal: Normal,
 }
 
 #[cube]
-#[allow(clippy::too_many_arguments)]
-pub(super) fn select_register_row<E: Element, I: Numeric, N: Size, V: Size, W: Size>(
-    input: &[Vector<E, N>],
-    elements: &[E],
-    values: &mut [Vector<E, V>],
-    indices: &mut [Vector<I, W>],
-    lengths: ComptimeOption<&[u32]>,
-    row: usize,
-    layout: RowLayout,
-    params: SearchParams,
-    normal: Normal,
-    #[comptime] config: RegisterConfig,
-) {
-    let request = RowRequest::new(lengths, row, layout, params);
-    let team = Team::of(request.layout.cols, config.shape, config.ragged);
-    let loaded = LoadedRow::<E, N>::new(
-        input,
-        row * layout.row_stride,
-        &layout,
-        team,
-        config.strided,
-        config.search,
-    );
+impl<E: Element, I: Numeric, N: Size, V: Size, W: Size> RegisterCall<E, I, N, V, W> {
+    pub fn select(&mut self, row: usize, #[comptime] config: RegisterConfig) {
+        let request = RowRequest::new(self.lengths, row, self.layout, self.params);
+        let team = Team::of(request.layout.cols, config.shape, config.ragged);
+        let loaded = self.load(row, team, config);
 
-    // Empty rows search in step with their plane.
-    let params = if comptime!(config.ragged) { request.search() } else { params };
-    let guess = if comptime!(config.floats) {
-        let singles = loaded.singles();
-        let guess = if comptime!(config.search.method == MethodKind::Exact) {
-            let normal = if comptime!(config.ragged) {
-                normal_on_device(params.k, max(team.cols, 1))
+        // Empty rows search in step with their plane.
+        let params = if comptime!(config.ragged) { request.search() } else { self.params };
+        let guess = if comptime!(config.floats) {
+            let singles = loaded.singles();
+            let guess = if comptime!(config.search.method == MethodKind::Exact) {
+                let normal = if comptime!(config.ragged) {
+                    normal_on_device(params.k, max(team.cols, 1))
+                } else {
+                    self.normal
+                };
+                singles.guess(params.k, &normal, config.search.largest)
             } else {
-                normal
+                singles.early_stop(params.k, params.max_iter)
             };
-            singles.guess(params.k, &normal, config.search.largest)
+            let mut valid = guess.valid;
+            if plane_any(guess.near_zero) {
+                // The bits of 16-bit floats would occupy registers until here.
+                let unsure = if comptime!(size_of::<E>() < size_of::<f32>()) {
+                    self.reload(row, team, config).singles().has_unsure()
+                } else {
+                    singles.has_unsure()
+                };
+                valid = valid && !(guess.near_zero && unsure);
+            }
+            Guess { bits: guess.bits, valid, near_zero: guess.near_zero }
         } else {
-            singles.early_stop(params.k, params.max_iter, config.quantized_midpoints)
+            Guess { bits: 0u32.runtime(), valid: false.runtime(), near_zero: false.runtime() }
         };
-        let mut valid = guess.valid;
-        if plane_any(guess.near_zero) {
-            // The bits of 16-bit floats would occupy registers until here.
-            let unsure = if comptime!(size_of::<E>() < size_of::<f32>()) {
-                let again = reload(input, row, &layout, team, config);
-                again.singles().has_unsure()
-            } else {
-                singles.has_unsure()
-            };
-            valid = valid && !(guess.near_zero && unsure);
+        // Shuffled, or compilers keep each comparison until it is written.
+        let bits = plane_shuffle(guess.bits, UNIT_POS_X);
+        let found = if comptime!(config.ragged) {
+            plane_all(guess.valid || team.cols == 0)
+        } else {
+            plane_all(guess.valid)
+        };
+        if comptime!(config.listed > 0) {
+            let mut bits = bits;
+            if !found {
+                bits = if comptime!(config.floats) {
+                    self.reload(row, team, config).keys(true).select(&params)
+                } else {
+                    loaded.keys(config.floats).select(&params)
+                };
+            }
+            self.write(&loaded, bits, row, &request, config);
+        } else if found {
+            self.write(&loaded, bits, row, &request, config);
+        } else {
+            let bits = loaded.keys(config.floats).select(&params);
+            // Else elements occupy registers beside their keys.
+            let again = self.reload(row, team, config);
+            self.write(&again, bits, row, &request, config);
         }
-        Guess { bits: guess.bits, valid, near_zero: guess.near_zero }
-    } else {
-        Guess { bits: 0u32.runtime(), valid: false.runtime(), near_zero: false.runtime() }
-    };
-    // Shuffled, or compilers keep each comparison until it is written.
-    let bits = plane_shuffle(guess.bits, UNIT_POS_X);
-    let found = if comptime!(config.ragged) {
-        plane_all(guess.valid || team.cols == 0)
-    } else {
-        plane_all(guess.valid)
-    };
-    if comptime!(config.listed > 0) {
-        let mut bits = bits;
-        if !found {
-            bits = if comptime!(config.floats) {
-                let again = reload(input, row, &layout, team, config);
-                by_keys(&again, &params, config)
-            } else {
-                by_keys(&loaded, &params, config)
-            };
+    }
+
+    fn load(&self, row: usize, team: Team, #[comptime] config: RegisterConfig) -> LoadedRow<E, N> {
+        let (strided, search) = comptime!((config.strided, config.search));
+        LoadedRow::new(&RowSource::new(self.input, row, self.layout, strided, search), team)
+    }
+
+    /// Shuffling the row number stops compilers from keeping the elements.
+    fn reload(
+        &self,
+        row: usize,
+        team: Team,
+        #[comptime] config: RegisterConfig,
+    ) -> LoadedRow<E, N> {
+        let low = plane_shuffle(row as u32, UNIT_POS_X) as usize;
+        self.load((row - row as u32 as usize) + low, team, config)
+    }
+
+    fn write(
+        &mut self,
+        loaded: &LoadedRow<E, N>,
+        bits: u32,
+        row: usize,
+        request: &RowRequest,
+        #[comptime] config: RegisterConfig,
+    ) {
+        // Transposed lists and dense rows without indices need no positions.
+        let ordered = comptime!(
+            !(config.listed > 0 && config.shape.can_transpose())
+                && (config.indices
+                    || !config.dense
+                    || config.search.method == MethodKind::EarlyStop)
+        );
+        let bits =
+            if comptime!(config.ragged) { select(loaded.team.cols == 0, 0u32, bits) } else { bits };
+        let selected = SelectedItems::new(bits, loaded.team, ordered);
+        let mut output = RowOutput::new(self.values, self.indices, row, request, config);
+        if comptime!(config.ragged) {
+            output.pad(&loaded.team, request.slots);
         }
-        write::<E, I, N, V, W>(elements, values, indices, &loaded, bits, row, &request, config);
-    } else if found {
-        write::<E, I, N, V, W>(elements, values, indices, &loaded, bits, row, &request, config);
-    } else {
-        let bits = by_keys(&loaded, &params, config);
-        // Else elements occupy registers beside their keys.
-        let again = reload(input, row, &layout, team, config);
-        write::<E, I, N, V, W>(elements, values, indices, &again, bits, row, &request, config);
-    }
-}
-
-/// Shuffling the row number stops compilers from keeping the elements.
-#[cube]
-fn reload<E: Element, N: Size>(
-    input: &[Vector<E, N>],
-    row: usize,
-    layout: &RowLayout,
-    team: Team,
-    #[comptime] config: RegisterConfig,
-) -> LoadedRow<E, N> {
-    let low = plane_shuffle(row as u32, UNIT_POS_X) as usize;
-    LoadedRow::<E, N>::new(
-        input,
-        ((row - row as u32 as usize) + low) * layout.row_stride,
-        layout,
-        team,
-        config.strided,
-        config.search,
-    )
-}
-
-#[cube]
-fn by_keys<E: Element, N: Size>(
-    loaded: &LoadedRow<E, N>,
-    params: &SearchParams,
-    #[comptime] config: RegisterConfig,
-) -> u32 {
-    let keys = loaded.keys(config.floats);
-    let threshold = find_threshold::<E, KeyRow<E>>(&keys, params, config.search);
-    keys.row.select_between(threshold.low, threshold.high, params.k)
-}
-
-#[cube]
-#[allow(clippy::too_many_arguments)]
-fn write<E: Element, I: Numeric, N: Size, V: Size, W: Size>(
-    elements: &[E],
-    values: &mut [Vector<E, V>],
-    indices: &mut [Vector<I, W>],
-    loaded: &LoadedRow<E, N>,
-    bits: u32,
-    row: usize,
-    request: &RowRequest,
-    #[comptime] config: RegisterConfig,
-) {
-    // Transposed lists and dense rows without indices need no positions.
-    let ordered = comptime!(
-        !(config.listed > 0 && config.shape.can_transpose())
-            && (config.indices || !config.dense || config.search.method == MethodKind::EarlyStop)
-    );
-    let bits =
-        if comptime!(config.ragged) { select(loaded.team.cols == 0, 0u32, bits) } else { bits };
-    let selected = SelectedItems::new(bits, loaded.team, ordered);
-    let mut output = RowOutput::new(values, indices, row, request, config);
-    if comptime!(config.ragged) {
-        output.pad(&loaded.team, request.slots);
-    }
-    if comptime!(config.dense) {
-        output.write_dense::<N>(loaded, &selected);
-    } else if comptime!(config.listed > 0) {
-        let length = comptime!(config.list_length() * config.cube_rows);
-        let mut columns = Shared::<[u32]>::new_slice(length);
-        output.write_listed(elements, row, &request.layout, &loaded.team, &selected, &mut columns);
-    } else {
-        output.write_from_registers::<N>(loaded, &selected);
+        if comptime!(config.dense) {
+            output.write_dense::<N>(loaded, &selected);
+        } else if comptime!(config.listed > 0) {
+            let length = comptime!(config.list_length() * config.cube_rows);
+            let mut columns = Shared::<[u32]>::new_slice(length);
+            let list = output.list(&loaded.team, &selected, &mut columns);
+            output.write_list(self.elements, row, request, &loaded.team, list, &mut columns);
+        } else {
+            output.write_from_registers::<N>(loaded, &selected);
+        }
     }
 }

@@ -16,10 +16,10 @@
 use cubecl::{ir::ElemType, prelude::*};
 
 use super::{
-    candidates::{RegisterItems, select_from_candidates},
+    candidates::select_from_candidates,
     config::CandidateConfig,
-    layout::{RowLayout, element_offset},
-    loaded::LoadedRow,
+    layout::MemoryCall,
+    loaded::{LoadedRow, RowSource},
 };
 use crate::{
     primitives::team::{Team, TeamShape},
@@ -48,93 +48,60 @@ pub(crate) struct Sampling {
 
 /// A float if `found`, else a key.
 #[derive(CubeType, Clone, Copy)]
-pub(super) struct SampledThreshold<E: Element> {
-    pub value: f32,
-    pub found: bool,
-    pub key: E::Key,
+struct SampledThreshold<E: Element> {
+    value: f32,
+    found: bool,
+    key: E::Key,
 }
 
-/// Writes in index order, or into a dense row of zeros. `elements` is `input` by elements.
+/// Writes in index order, or into a dense row of zeros.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn sampled_select<E: Element, I: Numeric, N: Size>(
     input: &[Vector<E, N>],
-    elements: &[E],
-    values: &mut [E],
-    indices: &mut [I],
-    layout: RowLayout,
-    params: SearchParams,
+    call: &mut MemoryCall<E, I>,
     sampling: Sampling,
     #[comptime] config: CandidateConfig,
     #[define(I)] _index: ElemType,
 ) {
     let row = CUBE_POS;
-    if row >= layout.rows {
+    if row >= call.layout.rows {
         terminate!();
     }
-    let start = row * layout.row_stride;
-    let floor = sampled_floor::<E, N>(input, start, &layout, &sampling, config);
+    let memory = comptime!(config.memory);
+    let (elements, params) = (call.elements, call.params);
+    let source = RowSource::<E, N>::new(input, row, call.layout, memory.strided, memory.search);
+    let floor = sampled_floor::<E, N>(&source, &sampling, config);
     let mut columns = Shared::<[u32]>::new_slice(comptime!(config.capacity()));
     let mut listed = 0u32;
     if comptime!(config.floats) {
         if floor.found {
-            listed = list_candidates::<E, N>(
-                input,
-                start,
-                &layout,
-                &floor,
-                params.k,
-                &mut columns,
-                true,
-                config,
-            );
+            listed = list_candidates(&source, &floor, params.k, &mut columns, true, config);
         }
     }
     if !floor.found {
-        listed = list_candidates::<E, N>(
-            input,
-            start,
-            &layout,
-            &floor,
-            params.k,
-            &mut columns,
-            false,
-            config,
-        );
+        listed = list_candidates(&source, &floor, params.k, &mut columns, false, config);
     }
-    select_from_candidates::<E, I>(
-        elements, values, indices, row, layout, &params, &columns, listed, config,
-    );
+    let mut output = call.output(row, memory);
+    select_from_candidates::<E, I>(elements, &mut output, &columns, listed, config);
 }
 
 /// Reached by about as many as the list holds.
 #[cube]
 fn sampled_floor<E: Element, N: Size>(
-    input: &[Vector<E, N>],
-    start: usize,
-    layout: &RowLayout,
+    source: &RowSource<E, N>,
     sampling: &Sampling,
     #[comptime] config: CandidateConfig,
 ) -> SampledThreshold<E> {
-    let width = N::value().comptime();
     let shape = comptime!(config.sample);
-    let mut values = Sequence::<E>::new();
+    let mut vectors = Sequence::<Vector<E, N>>::new();
     #[unroll]
     for load in 0..comptime!(shape.loads) {
         // Neighbors may be alike.
         let place = UNIT_POS + comptime!(load as u32 * shape.lanes);
-        let column = place * sampling.spacing;
-        let offset = start + element_offset(column, layout, config.memory.strided);
-        let vector = input[offset / width];
-        #[unroll]
-        for i in 0..width {
-            values.push(vector.extract(i));
-        }
+        vectors.push(source.load(place * sampling.spacing));
     }
-    let sample = RegisterItems::<E> {
-        values,
-        team: Team::new(comptime!(shape.lanes * shape.items() as u32), shape),
-        search: config.memory.search,
-    };
+    let team = Team::new(comptime!(shape.lanes * shape.items() as u32), shape);
+    let sample = LoadedRow::<E, N> { vectors, team, search: source.search };
     let mut floor = SampledThreshold::<E> {
         value: 0.0f32.runtime(),
         found: false.runtime(),
@@ -150,8 +117,8 @@ fn sampled_floor<E: Element, N: Size>(
     if !floor.found {
         let params =
             SearchParams { k: sampling.rank, max_iter: 0u32.runtime(), eps: 0.0f32.runtime() };
-        let keys = sample.keys();
-        floor.key = find_threshold::<E, KeyRow<E>>(&keys, &params, config.memory.search).low;
+        let keys = sample.keys(false);
+        floor.key = find_threshold::<E, KeyRow<E>>(&keys, &params, source.search).low;
     }
     floor
 }
@@ -235,11 +202,8 @@ fn to_column_order(words: &Shared<[u32]>, #[comptime] part: TeamShape) -> u32 {
 /// Lists all elements above `floor` and, unless `floats`, the first `k` level with it. Returns
 /// their number, even above the capacity.
 #[cube]
-#[allow(clippy::too_many_arguments)]
-pub(super) fn list_candidates<E: Element, N: Size>(
-    input: &[Vector<E, N>],
-    start: usize,
-    layout: &RowLayout,
+fn list_candidates<E: Element, N: Size>(
+    source: &RowSource<E, N>,
     floor: &SampledThreshold<E>,
     k: u32,
     columns: &mut Shared<[u32]>,
@@ -256,19 +220,12 @@ pub(super) fn list_candidates<E: Element, N: Size>(
     let mut slots = Shared::<[u32]>::new_slice(config.list.planes as usize);
     let mut totals = Cursor { above: 0, level: 0 };
     let mut tile = 0u32;
-    while tile < layout.cols {
+    let cols = source.layout.cols;
+    while tile < cols {
         let first = tile + UNIT_POS_Y * part_cols;
-        let team = Team::new(layout.cols - min(first, layout.cols), part);
-        let from = start + element_offset(first, layout, config.memory.strided);
-        let loaded = LoadedRow::<E, N>::new(
-            input,
-            from,
-            layout,
-            team,
-            config.memory.strided,
-            config.memory.search,
-        );
-        let own = ReachedBits::new::<E, N>(&loaded, floor, floats, config.memory.search);
+        let team = Team::new(cols - min(first, cols), part);
+        let loaded = LoadedRow::<E, N>::new(&source.rest_from(first), team);
+        let own = ReachedBits::new::<E, N>(&loaded, floor, floats, source.search);
         above_words[UNIT_POS as usize] = own.above;
         if comptime!(!floats) {
             level_words[UNIT_POS as usize] = own.level;
@@ -294,10 +251,7 @@ pub(super) fn list_candidates<E: Element, N: Size>(
             before += select(plane < UNIT_POS_Y, count, 0u32);
             all += count;
         }
-        let mut cursor = Cursor {
-            above: totals.above + (before & 0xffff),
-            level: totals.level + (before >> 16),
-        };
+        let mut cursor = totals.after(before);
         let mut rest = reached.above | reached.level;
         while rest != 0 {
             let lowest = rest & (!rest + 1);
@@ -311,8 +265,7 @@ pub(super) fn list_candidates<E: Element, N: Size>(
             cursor.level += select(is_above, 0u32, 1u32);
             rest ^= lowest;
         }
-        totals.above += all & 0xffff;
-        totals.level += all >> 16;
+        totals.skip(all);
         tile += comptime!(units * TILE_ITEMS as u32);
     }
     sync_cube();

@@ -55,7 +55,7 @@ impl SelectedList {
         start: u32,
         k: u32,
         row: usize,
-        layout: &RowLayout,
+        layout: RowLayout,
         #[comptime] config: RegisterConfig,
         #[comptime] order: SortConfig,
     ) -> SelectedList {
@@ -64,12 +64,7 @@ impl SelectedList {
             k,
             team: Team::new(layout.cols, comptime!(config.shape.of_a_plane())),
             row,
-            layout: RowLayout {
-                rows: layout.rows,
-                cols: layout.cols,
-                row_stride: layout.row_stride,
-                col_stride: layout.col_stride,
-            },
+            layout,
             config,
             order,
         }

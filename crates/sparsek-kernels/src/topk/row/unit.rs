@@ -5,44 +5,33 @@ use cubecl::{ir::ElemType, prelude::*};
 
 use super::{
     config::MemoryConfig,
-    layout::{RowLayout, RowRequest, element_offset},
+    layout::{MemoryCall, RowElements},
 };
 use crate::topk::{
-    key::{Element, ordered_key},
-    threshold::search::{
-        Cursor, KeyBracket, KeyRange, SearchParams, SearchRow, SearchRowExpand, counts_as_finite,
-        find_threshold,
-    },
+    key::{Element, ordered_is_finite},
+    threshold::search::{Cursor, KeyBracket, KeyRange, SearchRow, SearchRowExpand, find_threshold},
     tuning::UNIT_BLOCK,
 };
 
 #[derive(CubeType)]
 struct UnitRow<'a, E: Element> {
-    input: &'a [E],
-    start: usize,
-    layout: RowLayout,
-    #[cube(comptime)]
-    config: MemoryConfig,
+    elements: RowElements<'a, E>,
+    cols: u32,
 }
 
 #[cube]
 impl<'a, E: Element> UnitRow<'a, E> {
-    fn new(
-        input: &'a [E],
-        row: usize,
-        layout: RowLayout,
-        #[comptime] config: MemoryConfig,
-    ) -> UnitRow<'a, E> {
-        UnitRow::<'a, E> { input, start: row * layout.row_stride, layout, config }
+    fn new(elements: RowElements<'a, E>, cols: u32) -> UnitRow<'a, E> {
+        UnitRow::<'a, E> { elements, cols }
     }
 
     fn blocks(&self) -> u32 {
-        (self.layout.cols + UNIT_BLOCK - 1) / UNIT_BLOCK
+        (self.cols + UNIT_BLOCK - 1) / UNIT_BLOCK
     }
 
+    /// Past the end, reads the last element again.
     fn key(&self, column: u32) -> E::Key {
-        let offset = element_offset(column, &self.layout, self.config.strided);
-        ordered_key::<E>(self.input[self.start + offset], self.config.search.largest)
+        self.elements.key(min(column, self.cols - 1))
     }
 }
 
@@ -54,13 +43,12 @@ impl<'a, E: Element> SearchRow<E> for UnitRow<'a, E> {
         for block in 0..self.blocks() {
             #[unroll]
             for i in 0..UNIT_BLOCK {
-                // Past the end, read the last element again.
-                let key = self.key(min(block * UNIT_BLOCK + i, self.layout.cols - 1));
+                let key = self.key(block * UNIT_BLOCK + i);
                 low = min(low, key);
                 high = max(high, key);
             }
         }
-        KeyBracket::<E::Key> { low, high, expected: f32::cast_from(self.layout.cols) }
+        KeyBracket::<E::Key> { low, high, expected: f32::cast_from(self.cols) }
     }
 
     fn finite_range(&self) -> KeyRange<E::Key> {
@@ -69,8 +57,8 @@ impl<'a, E: Element> SearchRow<E> for UnitRow<'a, E> {
         for block in 0..self.blocks() {
             #[unroll]
             for i in 0..UNIT_BLOCK {
-                let key = self.key(min(block * UNIT_BLOCK + i, self.layout.cols - 1));
-                let counts = counts_as_finite::<E>(key, self.config.search);
+                let key = self.key(block * UNIT_BLOCK + i);
+                let counts = ordered_is_finite::<E>(key, self.elements.config.search.largest);
                 low = min(low, select(counts, key, E::Key::max_value()));
                 high = max(high, select(counts, key, E::Key::min_value()));
             }
@@ -84,8 +72,8 @@ impl<'a, E: Element> SearchRow<E> for UnitRow<'a, E> {
             #[unroll]
             for i in 0..UNIT_BLOCK {
                 let column = block * UNIT_BLOCK + i;
-                let other = self.key(min(column, self.layout.cols - 1));
-                let counts = other >= key && column < self.layout.cols;
+                let other = self.key(column);
+                let counts = other >= key && column < self.cols;
                 count += select(counts, 1u32, 0u32);
             }
         }
@@ -97,7 +85,7 @@ impl<'a, E: Element> SearchRow<E> for UnitRow<'a, E> {
         for block in 0..self.blocks() {
             #[unroll]
             for i in 0..UNIT_BLOCK {
-                let other = self.key(min(block * UNIT_BLOCK + i, self.layout.cols - 1));
+                let other = self.key(block * UNIT_BLOCK + i);
                 greatest = max(greatest, select(other <= key, other, greatest));
             }
         }
@@ -111,27 +99,25 @@ impl<'a, E: Element> SearchRow<E> for UnitRow<'a, E> {
 
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn unit_select<E: Element, I: Numeric>(
-    input: &[E],
-    values: &mut [E],
-    indices: &mut [I],
-    lengths: ComptimeOption<&[u32]>,
-    layout: RowLayout,
-    params: SearchParams,
+    call: &mut MemoryCall<E, I>,
     #[comptime] config: MemoryConfig,
     #[define(I)] _index: ElemType,
 ) {
     let index = ABSOLUTE_POS;
-    if index >= layout.rows {
+    if index >= call.layout.rows {
         terminate!();
     }
-    let request = RowRequest::new(lengths, index, layout, params);
+    let elements = call.elements;
+    let mut output = call.output(index, config);
+    let request = output.request;
     if comptime!(config.ragged) {
-        request.pad::<E, I>(values, indices, index, 0, 1, config);
+        output.pad(0, 1);
         if request.params.k == 0 {
             terminate!();
         }
     }
-    let row = UnitRow::new(input, index, request.layout, config);
+    let elements = RowElements::new(elements, index, request.layout, config);
+    let row = UnitRow::new(elements, request.layout.cols);
     let threshold = find_threshold::<E, UnitRow<E>>(&row, &request.params, config.search);
     let quota = request.params.k - threshold.above;
     let mut cursor = Cursor { above: 0, level: 0 };
@@ -139,22 +125,10 @@ pub(crate) fn unit_select<E: Element, I: Numeric>(
         #[unroll]
         for i in 0..UNIT_BLOCK {
             let column = block * UNIT_BLOCK + i;
-            if column < request.layout.cols {
-                let place = cursor.place::<E::Key>(row.key(column), &threshold, quota);
-                let value = input[row.start + element_offset(column, &layout, config.strided)];
-                if comptime!(config.dense) {
-                    values[index * request.cols as usize + column as usize] =
-                        select(place.member, value, E::from_int(0));
-                }
-                if place.member {
-                    let target = index * request.slots as usize + place.position as usize;
-                    if comptime!(config.values && !config.dense) {
-                        values[target] = value;
-                    }
-                    if comptime!(config.indices) {
-                        indices[target] = I::cast_from(column);
-                    }
-                }
+            if column < row.cols {
+                let key = row.elements.key(column);
+                let place = cursor.place::<E::Key>(key, &threshold, quota);
+                output.write(column, row.elements.value(column), &place);
             }
         }
     }

@@ -64,8 +64,7 @@ impl RegisterRow<f32> {
 
         let mut bracket = ValueBracket::new(model.mean, model.spread, self.team.cols);
         let mut value = model.value(normal);
-        let mut bits = 0u32.runtime();
-        let mut total = 0u32.runtime();
+        let mut reach = Reach { bits: 0u32.runtime(), total: 0u32.runtime() };
         let mut count = 0.0f32.runtime();
         let mut settled = false.runtime();
         let mut step = 1u32;
@@ -73,10 +72,8 @@ impl RegisterRow<f32> {
         let mut running = plane_any(finite);
         running = running && numbers;
         if running {
-            let reach = self.reach(value);
-            bits = reach.bits;
-            total = reach.total;
-            count = f32::cast_from(total);
+            reach = self.reach(value);
+            count = f32::cast_from(reach.total);
             let missed = count - wanted;
             settled = finite && f32::abs(missed) <= 1.0;
             bracket.narrow(value, count, missed >= 0.0);
@@ -86,10 +83,8 @@ impl RegisterRow<f32> {
             running = plane_any(finite && !settled && !lost);
         }
         while running {
-            let reach = self.reach(value);
-            bits = reach.bits;
-            total = reach.total;
-            count = f32::cast_from(total);
+            reach = self.reach(value);
+            count = f32::cast_from(reach.total);
             let missed = count - wanted;
             settled = finite && f32::abs(missed) <= 1.0;
             bracket.narrow(value, count, missed >= 0.0);
@@ -107,12 +102,9 @@ impl RegisterRow<f32> {
             value = closer.value;
             count = closer.count;
             settled = closer.settled;
-            let reach = self.reach(value);
-            bits = reach.bits;
-            total = reach.total;
+            reach = self.reach(value);
         }
         let level = FloatThreshold { value, count, settled };
-        let reach = Reach { bits, total };
         self.select_exactly(&level, &reach, k, largest)
     }
 
@@ -124,8 +116,7 @@ impl RegisterRow<f32> {
         #[comptime] largest: bool,
     ) -> Guess {
         let mut value = level.value;
-        let mut bits = reach.bits;
-        let mut total = reach.total;
+        let mut reach = Reach { bits: reach.bits, total: reach.total };
         let mut last = value;
         let settled = level.settled;
         let one_off = settled && level.count != f32::cast_from(k);
@@ -140,12 +131,11 @@ impl RegisterRow<f32> {
                 next_above(nearest.value + nearest.error),
             );
             value = select(one_off, past, value);
-            let reach = self.reach(value);
-            bits = reach.bits;
-            total = reach.total;
+            reach = self.reach(value);
         }
-        let mut valid = settled && total == k;
-        let tied = settled && total != k;
+        let mut bits = reach.bits;
+        let mut valid = settled && reach.total == k;
+        let tied = settled && reach.total != k;
         if plane_any(tied) {
             if plane_any(tied && one_off) {
                 value = select(tied, last, value);

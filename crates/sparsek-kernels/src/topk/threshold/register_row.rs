@@ -3,13 +3,18 @@
 
 use cubecl::prelude::*;
 
-use super::search::{KeyBracket, KeyRange, SearchRow, SearchRowExpand, counts_as_finite};
+use super::search::{
+    KeyBracket, KeyRange, SearchParams, SearchRow, SearchRowExpand, find_threshold,
+};
 use crate::{
     primitives::{
         bit_set::{ColumnBits, SelectedItems, bit, mask},
         team::Team,
     },
-    topk::{key::Element, options::SearchConfig},
+    topk::{
+        key::{Element, ordered_is_finite},
+        options::SearchConfig,
+    },
 };
 
 /// 2^-100: differences of greater floats are normal, so devices agree on their signs.
@@ -32,7 +37,7 @@ pub(crate) struct Guess {
     pub near_zero: bool,
 }
 
-#[derive(CubeType, Clone, Copy)]
+#[derive(CubeType, CubeTypeMut, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(crate) struct Reach {
     pub bits: u32,
@@ -154,6 +159,15 @@ pub(crate) struct KeyRow<E: Element> {
 }
 
 #[cube]
+impl<E: Element> KeyRow<E> {
+    /// The bits of the selected items.
+    pub fn select(&self, params: &SearchParams) -> u32 {
+        let threshold = find_threshold::<E, KeyRow<E>>(self, params, self.search);
+        self.row.select_between(threshold.low, threshold.high, params.k)
+    }
+}
+
+#[cube]
 impl<E: Element> SearchRow<E> for KeyRow<E> {
     fn bracket(&self, k: u32) -> KeyBracket<E::Key> {
         let mut high = E::Key::min_value();
@@ -187,7 +201,8 @@ impl<E: Element> SearchRow<E> for KeyRow<E> {
         #[unroll]
         for item in 0..self.row.items.len() {
             let key = self.row.items[item];
-            let counts = counts_as_finite::<E>(key, self.search) && self.row.team.holds(item);
+            let counts =
+                ordered_is_finite::<E>(key, self.search.largest) && self.row.team.holds(item);
             low = min(low, select(counts, key, E::Key::max_value()));
             high = max(high, select(counts, key, E::Key::min_value()));
         }

@@ -22,7 +22,7 @@ use cubecl::prelude::*;
 use crate::{
     primitives::approx::{approx_inverse, approx_sqrt},
     topk::{
-        key::{Element, ordered_is_finite, ordered_within, ordered_zero},
+        key::{Element, ordered_within, ordered_zero},
         options::{MethodKind, SearchConfig},
         tuning::INTERPOLATIONS,
     },
@@ -255,11 +255,6 @@ fn finite_or_zero<E: Element, R: SearchRow<E>>(
     }
 }
 
-#[cube]
-pub fn counts_as_finite<E: Element>(key: E::Key, #[comptime] search: SearchConfig) -> bool {
-    ordered_is_finite::<E>(key, search.largest)
-}
-
 #[derive(CubeType, Clone, Copy)]
 pub struct Cursor {
     pub above: u32,
@@ -274,6 +269,21 @@ pub struct Placement {
 
 #[cube]
 impl Cursor {
+    /// Both counts in a word, if they fit in 16 bits.
+    pub fn packed(&self) -> u32 {
+        self.above + (self.level << 16)
+    }
+
+    /// Moved by packed counts.
+    pub fn after(&self, packed: u32) -> Cursor {
+        Cursor { above: self.above + (packed & 0xffff), level: self.level + (packed >> 16) }
+    }
+
+    pub fn skip(&mut self, packed: u32) {
+        self.above += packed & 0xffff;
+        self.level += packed >> 16;
+    }
+
     pub fn place<K: Int>(&mut self, key: K, threshold: &Threshold<K>, quota: u32) -> Placement {
         let above = key > threshold.high;
         let level = key >= threshold.low && !above;

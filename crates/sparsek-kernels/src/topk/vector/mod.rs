@@ -75,8 +75,7 @@ pub fn topk_vector(
     options: &VectorOptions,
     index: ElemType,
 ) -> Result<Selected, KernelError> {
-    let call = VectorCall { client, input, dtype, length, options, index, stats: None };
-    call.topk()
+    VectorCall::new(client, input, dtype, length, options, index).topk()
 }
 
 /// As [`topk_vector`], with the workload; waits for the device. Errors if it failed.
@@ -88,6 +87,5 @@ pub fn topk_vector_stats(
     options: &VectorOptions,
     index: ElemType,
 ) -> Result<(Selected, WorkloadStats), KernelError> {
-    let call = VectorCall { client, input, dtype, length, options, index, stats: None };
-    call.topk_with_stats()
+    VectorCall::new(client, input, dtype, length, options, index).topk_with_stats()
 }

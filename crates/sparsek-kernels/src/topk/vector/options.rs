@@ -71,10 +71,8 @@ pub enum Filter {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum Construction {
-    /// `Planes`, or `Staged` for short subranges on a GPU without planes.
-    #[default]
-    Auto,
     /// Units of a plane share a subrange; without planes, one unit each.
+    #[default]
     Planes,
     /// Through shared memory, up to 2^5 elements (Section 5.3).
     Staged,
@@ -195,7 +193,7 @@ impl Default for VectorStrategy {
         Self {
             subrange: Subrange::Auto,
             delegates: 1,
-            construction: Construction::Auto,
+            construction: Construction::Planes,
             selection: Selection::Auto,
             filter: Filter::Auto,
             finish: Finish::Auto,

@@ -81,7 +81,7 @@ pub(crate) fn takes_rows(
     (single || (rows * LONG_ROW <= cols && aligned)) && is_gpu(client)
 }
 
-impl VectorCall<'_> {
+impl<'a> VectorCall<'a> {
     pub fn plan(&self) -> Result<Plan, KernelError> {
         let (client, dtype, index) = (self.client, self.dtype, self.index);
         require_element(client, dtype)?;
@@ -93,7 +93,7 @@ impl VectorCall<'_> {
         dispatch(&vector, self.options)
     }
 
-    pub fn input_vector<E: Element>(&self) -> InputVector<'_> {
+    pub fn input_vector<E: Element>(&self) -> InputVector<'a> {
         InputVector {
             client: self.client,
             dtype: self.dtype,
@@ -116,11 +116,11 @@ fn most_indices(index: ElemType) -> usize {
 
 fn dispatch(vector: &InputVector, options: &VectorOptions) -> Result<Plan, KernelError> {
     let (k, length) = (options.k, vector.length);
-    let filtered = options.strategy.filter == Filter::On
-        || options.strategy.delegates > 1
-        || options.strategy.finish != Finish::Auto;
-    let exponent = match options.strategy.subrange {
-        Subrange::Auto if length <= options.strategy.tuning.row && !filtered => None,
+    let strategy = &options.strategy;
+    let filtered =
+        strategy.filter == Filter::On || strategy.delegates > 1 || strategy.finish != Finish::Auto;
+    let exponent = match strategy.subrange {
+        Subrange::Auto if length <= strategy.tuning.row && !filtered => None,
         Subrange::Auto => rule_4(length, k, options),
         Subrange::Exponent(exponent) => Some(exponent.min(length.max(1).ilog2())),
         Subrange::Whole => None,
@@ -129,18 +129,19 @@ fn dispatch(vector: &InputVector, options: &VectorOptions) -> Result<Plan, Kerne
         if filtered && k > 0 {
             return Err(refused("filter", "there are no delegates".into()));
         }
-        return Ok(Plan::Whole(selection(vector, k, options.strategy.selection)?));
+        return Ok(Plan::Whole(selection(vector, k, strategy.selection)?));
     };
-    let partition = Partition {
-        exponent,
-        beta: options.strategy.delegates.min(1 << exponent),
-        staged: is_staged(vector, exponent, options)?,
-    };
-    require_k_delegates(length, k, &partition)?;
-    let (partition, after) = match finish(vector, &partition, options)? {
+    let beta = strategy.delegates.min(1 << exponent);
+    let staged = strategy.construction == Construction::Staged;
+    if staged {
+        require_staged(vector, exponent, options)?;
+    }
+    let subranges = Subranges { vector, options, partition: Partition { exponent, beta, staged } };
+    subranges.require_k_delegates()?;
+    let (partition, after) = match subranges.finish()? {
         Some(finish) => finish,
-        None if filtered => (partition, filter(vector, &partition, options)?),
-        None => (partition, concatenate(vector, &partition, options)?),
+        None if filtered => (subranges.partition, subranges.filter()?),
+        None => (subranges.partition, subranges.concatenate()?),
     };
     Ok(Plan::Delegates(partition, Box::new(after)))
 }
@@ -152,19 +153,6 @@ fn rule_4(length: usize, k: usize, options: &VectorOptions) -> Option<u32> {
         return None;
     }
     Some(options.strategy.tuning.exponent(length, k, options.strategy.delegates))
-}
-
-fn require_k_delegates(length: usize, k: usize, partition: &Partition) -> Result<(), KernelError> {
-    let Partition { exponent, beta, .. } = *partition;
-    let subranges = length.div_ceil(1 << exponent);
-    let last = length - ((subranges - 1) << exponent);
-    let delegates = (subranges - 1) * beta + last.min(beta);
-    if delegates < k {
-        let reason =
-            format!("{length} elements in subranges of 2^{exponent} have {delegates}; k is {k}");
-        return Err(refused("delegates", reason));
-    }
-    Ok(())
 }
 
 /// Rows up to `Tuning::row` elements of 4 bytes, else buckets.
@@ -199,172 +187,256 @@ fn selection(vector: &InputVector, k: usize, asked: Selection) -> Result<Selecti
     }
 }
 
-fn selections(
-    vector: &InputVector,
-    partition: &Partition,
-    options: &VectorOptions,
-    candidates: usize,
-) -> Result<[Selection; 2], KernelError> {
-    let delegates = vector.delegate_vector(partition);
-    let candidates = InputVector { length: candidates, ..delegates };
-    Ok([
-        selection(&delegates, options.k, options.strategy.selection)?,
-        selection(&candidates, options.k, options.strategy.selection)?,
-    ])
+/// A request on a vector cut into subranges.
+#[derive(Clone, Copy)]
+struct Subranges<'a> {
+    vector: &'a InputVector<'a>,
+    options: &'a VectorOptions,
+    partition: Partition,
 }
 
-fn concatenate(
-    vector: &InputVector,
-    partition: &Partition,
-    options: &VectorOptions,
-) -> Result<AfterDelegates, KernelError> {
-    let slots = options.k << partition.exponent;
-    let [first, second] = selections(vector, partition, options, slots)?;
-    Ok(AfterDelegates::Concatenate { first, second })
-}
-
-fn filter(
-    vector: &InputVector,
-    partition: &Partition,
-    options: &VectorOptions,
-) -> Result<AfterDelegates, KernelError> {
-    let client = vector.client;
-    if is_llvmpipe(client) {
-        return Err(refused("filter", LLVMPIPE_REFUSAL.into()));
+impl Subranges<'_> {
+    fn delegates(&self) -> usize {
+        self.partition.delegates(self.vector.length)
     }
-    require_buffers(client, FILTER_BUFFERS)
-        .map_err(|error| refused("filter", error.to_string()))?;
-    require_u32_slots(vector, partition, options.k)?;
-    let plane = plane_or_unit(client);
-    let units = units_per_cube(client, CUBE_UNITS.max(plane));
-    let config = FilterConfig {
-        shape: TeamShape::of_cube(units, plane),
-        beta: partition.beta as u32,
-        filtered: options.strategy.filter != Filter::Off,
-        largest: options.largest,
-    };
-    let slots = (options.k << partition.exponent).next_multiple_of(CANDIDATE_LOAD);
-    let [first, second] = selections(vector, partition, options, slots)?;
-    Ok(AfterDelegates::Filter { first, second, config })
-}
 
-/// Kernels number delegates and slots with u32.
-fn require_u32_slots(
-    vector: &InputVector,
-    partition: &Partition,
-    k: usize,
-) -> Result<(), KernelError> {
-    let delegates = partition.delegates(vector.length);
-    if k << partition.exponent > 1 << 31 || delegates > 1 << 31 {
-        let reason = "more than 2^31 delegates or elements of selected subranges";
-        return Err(refused("filter", reason.into()));
+    /// Elements of selected subranges.
+    fn slots(&self) -> usize {
+        self.options.k << self.partition.exponent
     }
-    Ok(())
-}
 
-/// One cube, if it can run and saves time. Groups change the partition.
-fn finish(
-    vector: &InputVector,
-    partition: &Partition,
-    options: &VectorOptions,
-) -> Result<Option<(Partition, AfterDelegates)>, KernelError> {
-    let config = match finish_config(vector, partition, options) {
-        Ok(config) if options.strategy.filter != Filter::Off => config,
-        Err(error) if options.strategy.finish != Finish::Auto => return Err(error),
-        _ if options.strategy.finish == Finish::Auto => return Ok(None),
-        _ => {
-            let reason = "selected subranges are not filtered";
-            return Err(refused("finish", reason.into()));
+    fn require_k_delegates(&self) -> Result<(), KernelError> {
+        let Partition { exponent, beta, .. } = self.partition;
+        let (length, k) = (self.vector.length, self.options.k);
+        let whole = length.div_ceil(1 << exponent) - 1;
+        let last = length - (whole << exponent);
+        let delegates = whole * beta + last.min(beta);
+        if delegates < k {
+            let reason = format!(
+                "{length} elements in subranges of 2^{exponent} have {delegates}; k is {k}"
+            );
+            return Err(refused("delegates", reason));
         }
-    };
-    let auto = options.strategy.selection == Selection::Auto;
-    let saves_time = auto && options.k << partition.exponent <= options.strategy.tuning.finished;
-    if options.strategy.filter == Filter::Auto && options.strategy.delegates == 1 && !saves_time {
-        return match options.strategy.finish {
-            Finish::Auto => Ok(None),
-            _ => {
-                let reason = "selected subranges have too many elements";
-                Err(refused("finish", reason.into()))
-            }
+        Ok(())
+    }
+
+    fn selections(&self, candidates: usize) -> Result<[Selection; 2], KernelError> {
+        let delegates = self.vector.delegate_vector(&self.partition);
+        let candidates = InputVector { length: candidates, ..delegates };
+        let (k, asked) = (self.options.k, self.options.strategy.selection);
+        Ok([selection(&delegates, k, asked)?, selection(&candidates, k, asked)?])
+    }
+
+    fn concatenate(&self) -> Result<AfterDelegates, KernelError> {
+        let [first, second] = self.selections(self.slots())?;
+        Ok(AfterDelegates::Concatenate { first, second })
+    }
+
+    fn filter(&self) -> Result<AfterDelegates, KernelError> {
+        self.require_filter()?;
+        let client = self.vector.client;
+        let plane = plane_or_unit(client);
+        let units = units_per_cube(client, CUBE_UNITS.max(plane));
+        let config = FilterConfig {
+            shape: TeamShape::of_cube(units, plane),
+            beta: self.partition.beta as u32,
+            filtered: self.options.strategy.filter != Filter::Off,
+            largest: self.options.largest,
         };
+        let [first, second] = self.selections(self.slots().next_multiple_of(CANDIDATE_LOAD))?;
+        Ok(AfterDelegates::Filter { first, second, config })
     }
-    let plan = |config, first| (*partition, AfterDelegates::Finish(config, first));
-    let allowed =
-        |finish| options.strategy.finish == finish || options.strategy.finish == Finish::Auto;
-    let require = |finish: Finish, reason: String| match options.strategy.finish == finish {
-        true => Err(refused(finish.name(), reason)),
-        false => Ok(()),
-    };
-    if allowed(Finish::SingleLaunch) {
-        match single_launch(vector, partition, options, config) {
-            Ok((config, build)) => return Ok(Some(plan(config, FirstTopk::SingleLaunch(build)))),
-            Err(reason) => require(Finish::SingleLaunch, reason)?,
+
+    /// Kernels number delegates and slots with u32.
+    fn require_filter(&self) -> Result<(), KernelError> {
+        if is_llvmpipe(self.vector.client) {
+            return Err(refused("filter", LLVMPIPE_REFUSAL.into()));
         }
-    }
-    let items = keys_per_unit(&config, partition.delegates(vector.length), vector.key);
-    if let Some(delegate_items) = items.filter(|_| auto)
-        && allowed(Finish::SeparateLaunch)
-    {
-        let config = FinishConfig { delegate_items, ..config };
-        return Ok(Some(plan(config, FirstTopk::InRegisters)));
-    }
-    if allowed(Finish::Groups) {
-        match groups(vector, partition, options) {
-            Ok(grouped) => return Ok(Some(grouped)),
-            Err(reason) => require(Finish::Groups, reason)?,
+        require_buffers(self.vector.client, FILTER_BUFFERS)
+            .map_err(|error| refused("filter", error.to_string()))?;
+        if self.slots() > 1 << 31 || self.delegates() > 1 << 31 {
+            let reason = "more than 2^31 delegates or elements of selected subranges";
+            return Err(refused("filter", reason.into()));
         }
+        Ok(())
     }
-    let strategy = VectorStrategy {
-        subrange: if auto { Subrange::Auto } else { Subrange::Whole },
-        selection: options.strategy.selection,
-        ..VectorStrategy::default()
-    };
-    let options = VectorOptions { strategy, ..VectorOptions::new(options.k) };
-    let first = dispatch(&vector.delegate_vector(partition), &options)?;
-    Ok(Some(plan(config, FirstTopk::SeparateLaunch(first))))
+
+    /// One cube, if it can run and saves time. Groups change the partition.
+    fn finish(&self) -> Result<Option<(Partition, AfterDelegates)>, KernelError> {
+        let Self { vector, options, partition } = *self;
+        let strategy = &options.strategy;
+        let asked = strategy.finish;
+        let forced = asked != Finish::Auto;
+        let config = match self.finish_config() {
+            Ok(config) if strategy.filter != Filter::Off => config,
+            Err(error) if forced => return Err(error),
+            _ if !forced => return Ok(None),
+            _ => return Err(refused("finish", "selected subranges are not filtered".into())),
+        };
+        let auto = strategy.selection == Selection::Auto;
+        let saves_time = auto && self.slots() <= strategy.tuning.finished;
+        if strategy.filter == Filter::Auto && strategy.delegates == 1 && !saves_time {
+            let reason = "selected subranges have too many elements";
+            return if forced { Err(refused("finish", reason.into())) } else { Ok(None) };
+        }
+        let plan = |config, first| (partition, AfterDelegates::Finish(config, first));
+        let allowed = |finish| asked == finish || !forced;
+        let require = |finish: Finish, reason: String| match asked == finish {
+            true => Err(refused(finish.name(), reason)),
+            false => Ok(()),
+        };
+        if allowed(Finish::SingleLaunch) {
+            match self.single_launch(config) {
+                Ok((config, build)) => {
+                    return Ok(Some(plan(config, FirstTopk::SingleLaunch(build))));
+                }
+                Err(reason) => require(Finish::SingleLaunch, reason)?,
+            }
+        }
+        let items = keys_per_unit(&config, self.delegates(), vector.key);
+        if let Some(delegate_items) = items.filter(|_| auto)
+            && allowed(Finish::SeparateLaunch)
+        {
+            let config = FinishConfig { delegate_items, ..config };
+            return Ok(Some(plan(config, FirstTopk::InRegisters)));
+        }
+        if allowed(Finish::Groups) {
+            match self.groups() {
+                Ok(grouped) => return Ok(Some(grouped)),
+                Err(reason) => require(Finish::Groups, reason)?,
+            }
+        }
+        let strategy = VectorStrategy {
+            subrange: if auto { Subrange::Auto } else { Subrange::Whole },
+            selection: strategy.selection,
+            ..VectorStrategy::default()
+        };
+        let options = VectorOptions { strategy, ..VectorOptions::new(options.k) };
+        let first = dispatch(&vector.delegate_vector(&partition), &options)?;
+        Ok(Some(plan(config, FirstTopk::SeparateLaunch(first))))
+    }
+
+    fn finish_config(&self) -> Result<FinishConfig, KernelError> {
+        let Self { vector, options, partition } = *self;
+        let (client, k) = (vector.client, options.k);
+        if k > MAX_FINISH_K && !is_llvmpipe(client) {
+            let reason = format!("k = {k}; one cube selects at most {MAX_FINISH_K} elements");
+            return Err(refused("filter", reason));
+        }
+        self.require_filter()?;
+        let plane = plane_or_unit(client);
+        // Without planes, each unit reads all partial results.
+        let wanted = if plane > 1 { FINISH_UNITS } else { CUBE_UNITS };
+        let units = units_per_cube(client, wanted.max(plane));
+        let width = vector.load_width(partition.exponent);
+        let loads = self.slots() / (width * units as usize);
+        let config = FinishConfig {
+            shape: TeamShape { width, ..TeamShape::of_cube(units, plane) },
+            delegate_items: 0,
+            group_exponent: 0,
+            grouped_items: 0,
+            beta: partition.beta as u32,
+            loads_in_flight: loads.clamp(1, FINISH_LOADS_IN_FLIGHT),
+            max_k: k.next_power_of_two().max(32),
+            room: CANDIDATE_ROOM,
+            spacing: key_spacing(vector.dtype),
+            largest: options.largest,
+        };
+        require_shared(client, "filter", config.shared_bytes(vector.key))?;
+        Ok(config)
+    }
+
+    fn require_plain(&self) -> Result<(), String> {
+        let Partition { beta, staged, .. } = self.partition;
+        if self.options.strategy.selection != Selection::Auto || beta > 1 || staged {
+            let reason = "needs one delegate per subrange, by planes, and no given selection";
+            return Err(reason.into());
+        }
+        Ok(())
+    }
+
+    fn single_launch(
+        &self,
+        config: FinishConfig,
+    ) -> Result<(FinishConfig, DelegateVectorConfig), String> {
+        let Self { vector, options, partition } = *self;
+        let client = vector.client;
+        if !client.features().device_memory_scope {
+            return Err("cubes do not see what other cubes store".into());
+        }
+        let usage = client.properties().atomic_type_usage(Type::atomic(U32));
+        if !usage.contains(AtomicUsage::Add) {
+            return Err("the device has no atomic sums".into());
+        }
+        self.require_plain()?;
+        let delegates = self.delegates();
+        let delegate_items = keys_per_unit(&config, delegates, vector.key)
+            .ok_or_else(|| format!("{delegates} delegates do not fit the registers of a cube"))?;
+        let lanes = config.shape.lanes;
+        let build = DelegateVectorConfig::new(vector, &partition, lanes, options.largest);
+        let cubes = multiprocessors(client);
+        // Few subranges at a time, at most one cube per multiprocessor.
+        let mut concurrent = 1;
+        while delegates.div_ceil(build.teams() * concurrent) > cubes {
+            concurrent *= 2;
+        }
+        let build = build
+            .with_subranges_per_cube(partition.exponent, build.teams() * concurrent)
+            .filter(|build| build.rounds == 1)
+            .ok_or_else(|| format!("{cubes} cubes need more than one round of loads"))?;
+        Ok((FinishConfig { delegate_items, ..config }, build))
+    }
+
+    fn groups(&self) -> Result<(Partition, AfterDelegates), String> {
+        self.require_plain()?;
+        let (vector, options) = (self.vector, self.options);
+        let (k, length) = (options.k, vector.length);
+        let exponent = match options.strategy.subrange {
+            Subrange::Auto => options.strategy.tuning.grouped(length / k),
+            _ => self.partition.exponent,
+        };
+        let partition = Partition { exponent, ..self.partition };
+        let subranges = Self { partition, ..*self };
+        let config = subranges.finish_config().map_err(|error| error.to_string())?;
+        let build = DelegateVectorConfig::new(vector, &partition, CUBE_UNITS, options.largest);
+        let delegates = subranges.delegates();
+        let most = DELEGATE_BYTES_PER_UNIT / vector.key * config.shape.lanes as usize;
+        // Balances groups and delegates; few rounds keep the last cubes from running alone.
+        let balanced = (delegates / k).max(1).ilog2().div_ceil(2);
+        let least = (delegates.div_ceil(most)).next_power_of_two().max(build.teams());
+        let group_exponent = balanced.min(build.subranges_per_cube().ilog2()).max(least.ilog2());
+        let count = delegates.div_ceil(1 << group_exponent);
+        if count < k || k << group_exponent > most {
+            return Err(format!(
+                "{delegates} delegates in groups of {}; k = {k}, and a cube holds {most} delegates",
+                1 << group_exponent
+            ));
+        }
+        let build = build
+            .with_subranges_per_cube(exponent, 1 << group_exponent)
+            .ok_or_else(|| format!("subranges of 2^{exponent} need several rounds of loads"))?;
+        let items = |count| keys_per_unit(&config, count, vector.key).ok_or("too many delegates");
+        let config = FinishConfig {
+            delegate_items: items(count)?,
+            grouped_items: items(k << group_exponent)?,
+            group_exponent,
+            ..config
+        };
+        Ok((partition, AfterDelegates::Finish(config, FirstTopk::Groups(build))))
+    }
 }
 
-fn finish_config(
-    vector: &InputVector,
-    partition: &Partition,
-    options: &VectorOptions,
-) -> Result<FinishConfig, KernelError> {
-    let (client, k) = (vector.client, options.k);
-    if is_llvmpipe(client) {
-        return Err(refused("filter", LLVMPIPE_REFUSAL.into()));
-    }
-    require_buffers(client, FILTER_BUFFERS)
-        .map_err(|error| refused("filter", error.to_string()))?;
-    if k > MAX_FINISH_K {
-        let reason = format!("k = {k}; one cube selects at most {MAX_FINISH_K} elements");
-        return Err(refused("filter", reason));
-    }
-    require_u32_slots(vector, partition, k)?;
-    let plane = plane_or_unit(client);
-    // Without planes, each unit reads all partial results.
-    let wanted = if plane > 1 { FINISH_UNITS } else { CUBE_UNITS };
-    let units = units_per_cube(client, wanted.max(plane));
-    let width = vector.load_width(partition.exponent);
-    let loads = (k << partition.exponent) / (width * units as usize);
-    let config = FinishConfig {
-        shape: TeamShape { width, ..TeamShape::of_cube(units, plane) },
-        delegate_items: 0,
-        group_exponent: 0,
-        grouped_items: 0,
-        beta: partition.beta as u32,
-        loads_in_flight: loads.clamp(1, FINISH_LOADS_IN_FLIGHT),
-        max_k: k.next_power_of_two().max(32),
-        room: CANDIDATE_ROOM,
-        spacing: key_spacing(vector.dtype),
-        largest: options.largest,
-    };
-    let needed = config.shared_bytes(vector.key);
+fn require_shared(
+    client: &Client,
+    routine: &'static str,
+    needed: usize,
+) -> Result<(), KernelError> {
     let limit = client.properties().hardware.max_shared_memory_size;
     if needed > limit {
         let reason = format!("{needed} bytes of shared memory; the device has {limit}");
-        return Err(refused("filter", reason));
+        return Err(refused(routine, reason));
     }
-    Ok(config)
+    Ok(())
 }
 
 /// 16-bit floats have f32 keys.
@@ -382,123 +454,24 @@ fn keys_per_unit(config: &FinishConfig, delegates: usize, key: usize) -> Option<
     (items * key <= DELEGATE_BYTES_PER_UNIT).then_some(items)
 }
 
-fn require_plain(partition: &Partition, options: &VectorOptions) -> Result<(), String> {
-    if options.strategy.selection != Selection::Auto || partition.beta > 1 || partition.staged {
-        return Err("needs one delegate per subrange, by planes, and no given selection".into());
-    }
-    Ok(())
-}
-
-fn single_launch(
-    vector: &InputVector,
-    partition: &Partition,
-    options: &VectorOptions,
-    config: FinishConfig,
-) -> Result<(FinishConfig, DelegateVectorConfig), String> {
-    let client = vector.client;
-    if !client.features().device_memory_scope {
-        return Err("cubes do not see what other cubes store".into());
-    }
-    let usage = client.properties().atomic_type_usage(Type::atomic(U32));
-    if !usage.contains(AtomicUsage::Add) {
-        return Err("the device has no atomic sums".into());
-    }
-    require_plain(partition, options)?;
-    let delegates = partition.delegates(vector.length);
-    let delegate_items = keys_per_unit(&config, delegates, vector.key)
-        .ok_or_else(|| format!("{delegates} delegates do not fit the registers of a cube"))?;
-    let lanes = config.shape.lanes;
-    let build = DelegateVectorConfig::new(vector, partition, lanes, options.largest);
-    let cubes = multiprocessors(client);
-    // Few subranges at a time, at most one cube per multiprocessor.
-    let mut concurrent = 1;
-    while delegates.div_ceil(build.teams() * concurrent) > cubes {
-        concurrent *= 2;
-    }
-    let build = build
-        .with_subranges_per_cube(partition.exponent, build.teams() * concurrent)
-        .filter(|build| build.rounds == 1)
-        .ok_or_else(|| format!("{cubes} cubes need more than one round of loads"))?;
-    let config = FinishConfig { delegate_items, ..config };
-    Ok((config, build))
-}
-
-fn groups(
-    vector: &InputVector,
-    partition: &Partition,
-    options: &VectorOptions,
-) -> Result<(Partition, AfterDelegates), String> {
-    require_plain(partition, options)?;
-    let (k, length) = (options.k, vector.length);
-    let exponent = match options.strategy.subrange {
-        Subrange::Auto => options.strategy.tuning.grouped(length / k),
-        _ => partition.exponent,
-    };
-    let partition = Partition { exponent, ..*partition };
-    let config = finish_config(vector, &partition, options).map_err(|error| error.to_string())?;
-    let build = DelegateVectorConfig::new(vector, &partition, CUBE_UNITS, options.largest);
-    let delegates = partition.delegates(length);
-    let most = DELEGATE_BYTES_PER_UNIT / vector.key * config.shape.lanes as usize;
-    // Balances groups and delegates; few rounds keep the last cubes from running alone.
-    let balanced = (delegates / k).max(1).ilog2().div_ceil(2);
-    let least = (delegates.div_ceil(most)).next_power_of_two().max(build.teams());
-    let group_exponent = balanced.min(build.subranges_per_cube().ilog2()).max(least.ilog2());
-    let count = delegates.div_ceil(1 << group_exponent);
-    if count < k || k << group_exponent > most {
-        return Err(format!(
-            "{delegates} delegates in groups of {}; k = {k}, and a cube holds {most} delegates",
-            1 << group_exponent
-        ));
-    }
-    let build = build
-        .with_subranges_per_cube(exponent, 1 << group_exponent)
-        .ok_or_else(|| format!("subranges of 2^{exponent} need several rounds of loads"))?;
-    let items = |count| keys_per_unit(&config, count, vector.key).ok_or("too many delegates");
-    let config = FinishConfig {
-        delegate_items: items(count)?,
-        grouped_items: items(k << group_exponent)?,
-        group_exponent,
-        ..config
-    };
-    let after = AfterDelegates::Finish(config, FirstTopk::Groups(build));
-    Ok((partition, after))
-}
-
-fn is_staged(
+fn require_staged(
     vector: &InputVector,
     exponent: u32,
     options: &VectorOptions,
-) -> Result<bool, KernelError> {
+) -> Result<(), KernelError> {
     let client = vector.client;
-    let hardware = &client.properties().hardware;
-    let config = StagedConfig {
-        exponent,
-        width: 1,
-        units: units_per_cube(client, STAGED_UNITS),
-        largest: options.largest,
-    };
-    let needed = config.keys() * vector.key;
     let reason = if is_llvmpipe(client) {
         LLVMPIPE_REFUSAL.into()
     } else if exponent > MAX_STAGED_EXPONENT {
         format!("subranges of 2^{exponent} elements; at most 2^{MAX_STAGED_EXPONENT} are staged")
     } else if options.strategy.delegates > 1 {
         format!("{} delegates per subrange", options.strategy.delegates)
-    } else if needed > hardware.max_shared_memory_size {
-        let limit = hardware.max_shared_memory_size;
-        format!("{needed} bytes of shared memory; the device has {limit}")
     } else {
-        let on_gpu = hardware.max_units_per_cube >= STAGED_UNITS;
-        return Ok(match options.strategy.construction {
-            Construction::Auto => plane_or_unit(client) == 1 && on_gpu,
-            Construction::Planes => false,
-            Construction::Staged => true,
-        });
+        let units = units_per_cube(client, STAGED_UNITS);
+        let config = StagedConfig { exponent, width: 1, units, largest: options.largest };
+        return require_shared(client, "staged", config.keys() * vector.key);
     };
-    match options.strategy.construction {
-        Construction::Staged => Err(refused("staged", reason)),
-        _ => Ok(false),
-    }
+    Err(refused("staged", reason))
 }
 
 impl DelegateVectorConfig {

@@ -184,16 +184,7 @@ impl<'a> TopkStream<'a> {
         length: usize,
         options: &VectorOptions,
     ) -> Result<Selected, KernelError> {
-        let call = VectorCall {
-            client,
-            input,
-            dtype: self.dtype,
-            length,
-            options,
-            index: I64,
-            stats: None,
-        };
-        call.topk()
+        VectorCall::new(client, input, self.dtype, length, options, I64).topk()
     }
 
     /// Returns the k best of all parts.

@@ -1,5 +1,7 @@
 //! Types of plan and launches.
 
+use std::{marker::PhantomData, ops::Deref};
+
 use cubecl::{
     ir::{ElemType, IntKind, UIntKind},
     prelude::*,
@@ -11,6 +13,7 @@ use super::{
     options::{Selection, VectorOptions},
     tuning::Tuning,
 };
+use crate::topk::key::Element;
 
 pub(super) const U32: ElemType = ElemType::UInt(UIntKind::U32);
 pub(super) const SHORT: ElemType = ElemType::Int(IntKind::I16);
@@ -25,6 +28,54 @@ pub(super) struct VectorCall<'a> {
     pub index: ElemType,
     /// Receives subranges and concatenated elements, as u32.
     pub stats: Option<&'a Handle>,
+}
+
+impl<'a> VectorCall<'a> {
+    pub fn new(
+        client: &'a Client,
+        input: &'a Handle,
+        dtype: ElemType,
+        length: usize,
+        options: &'a VectorOptions,
+        index: ElemType,
+    ) -> Self {
+        Self { client, input, dtype, length, options, index, stats: None }
+    }
+}
+
+/// A call on a vector of `E` in subranges.
+#[derive(Clone, Copy)]
+pub(super) struct SubrangeCall<'a, E> {
+    pub call: &'a VectorCall<'a>,
+    pub partition: Partition,
+    element: PhantomData<E>,
+}
+
+impl<'a, E: Element> SubrangeCall<'a, E> {
+    pub fn new(call: &'a VectorCall<'a>, partition: Partition) -> Self {
+        Self { call, partition, element: PhantomData }
+    }
+
+    pub fn key(&self) -> ElemType {
+        E::Key::elem_type_native()
+    }
+
+    /// Number of delegates.
+    pub fn delegates(&self) -> usize {
+        self.partition.delegates(self.call.length)
+    }
+
+    pub fn vector(&self) -> InputVector<'a> {
+        self.call.input_vector::<E>()
+    }
+}
+
+impl<'a, E> Deref for SubrangeCall<'a, E> {
+    type Target = VectorCall<'a>;
+
+    fn deref(&self) -> &VectorCall<'a> {
+        self.call
+    }
 }
 
 #[derive(Clone, Copy)]

@@ -7,7 +7,7 @@ use super::{
     candidates::Workspace,
     cube_reduce::CubeReduce,
     histogram::{KeySet, KeySetExpand, count_key, histogram_threshold},
-    types::{FinishConfig, SubrangeLayout},
+    types::{DelegateCounts, FinishConfig},
 };
 use crate::topk::threshold::search::{Cursor, KeyRange};
 
@@ -107,7 +107,7 @@ impl DelegateSet {
         for item in 0..items {
             own.place::<K>(of_unit.keys[item], &threshold, quota);
         }
-        let packed = own.above + (own.level << 16);
+        let packed = own.packed();
         let before = workspace.reduce.prefix_sum(packed).before;
         if packed > 0 {
             let mut cursor = Cursor { above: before & 0xffff, level: before >> 16 };
@@ -133,7 +133,7 @@ pub(super) fn select_delegates<K: Int, D: Size>(
     delegates: &[Vector<K, D>],
     groups: ComptimeOption<&[Vector<K, D>]>,
     places: &mut Shared<[u32]>,
-    layout: &SubrangeLayout,
+    counts: &DelegateCounts,
     workspace: &Workspace<K>,
     #[comptime] config: FinishConfig,
 ) -> KeyRange<K> {
@@ -141,8 +141,8 @@ pub(super) fn select_delegates<K: Int, D: Size>(
     let all = KeyRange::<K> { low: K::min_value(), high: K::max_value() };
     let in_registers = DelegateSet {
         groups: places.clone(),
-        count: layout.in_registers,
-        k: layout.k,
+        count: counts.in_registers,
+        k: counts.k,
         group: 0u32,
         items: config.delegate_items,
         spacing: config.spacing,
@@ -156,8 +156,8 @@ pub(super) fn select_delegates<K: Int, D: Size>(
             sync_cube();
             let grouped = DelegateSet {
                 groups: selected,
-                count: layout.delegates,
-                k: layout.k,
+                count: counts.delegates,
+                k: counts.k,
                 group: config.group_exponent,
                 items: config.grouped_items,
                 spacing: config.spacing,
@@ -176,14 +176,14 @@ pub(super) fn take_selected_delegates<K: Int, D: Size>(
     best: &[Vector<K, D>],
     selected: &[u32],
     places: &mut Shared<[u32]>,
-    layout: &SubrangeLayout,
+    counts: &DelegateCounts,
     reduce: &CubeReduce,
     #[comptime] config: FinishConfig,
 ) -> KeyRange<K> {
     let mut low = K::max_value();
     let mut high = K::min_value();
     let mut rank = UNIT_POS;
-    while rank < layout.k {
+    while rank < counts.k {
         let key = best[rank as usize].extract(0usize);
         low = min(low, key);
         high = max(high, key);

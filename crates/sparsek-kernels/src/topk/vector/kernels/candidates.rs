@@ -162,7 +162,7 @@ pub(super) fn select_by_histogram<E: Element, I: Numeric, N: Size>(
     workspace: &Workspace<E::Key>,
 ) {
     let candidates = &workspace.candidates;
-    let k = elements.layout.k;
+    let k = elements.k;
     let threshold = histogram_threshold::<E::Key, Candidates<E::Key>>(
         candidates,
         range,
@@ -183,7 +183,7 @@ pub(super) fn select_by_histogram<E: Element, I: Numeric, N: Size>(
             units,
             range: KeyRange::<E::Key> { low: threshold.low, high: threshold.high },
         };
-        let all = key_range::<u32>(!(k << elements.layout.exponent), u32::MAX.runtime());
+        let all = key_range::<u32>(!(k << elements.vector.exponent), u32::MAX.runtime());
         let first = histogram_threshold::<u32, Ties<E::Key>>(
             &ties,
             &all,
@@ -219,9 +219,9 @@ pub(super) fn write_candidates<E: Element, I: Numeric, N: Size>(
     indices: &mut [I],
 ) {
     let mut rank = UNIT_POS;
-    while rank < elements.layout.k {
+    while rank < elements.k {
         let at = elements.element_of_slot(ordered[rank as usize]);
-        values[rank as usize] = elements.elements[at];
+        values[rank as usize] = elements.vector.elements[at];
         indices[rank as usize] = I::cast_from(at);
         rank += comptime!(elements.config.shape.lanes);
     }

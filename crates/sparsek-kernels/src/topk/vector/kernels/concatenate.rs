@@ -12,22 +12,23 @@
 
 use cubecl::{ir::ElemType, prelude::*};
 
-use super::{cube_reduce::CubeReduce, types::SubrangeLayout};
+use super::{
+    cube_reduce::CubeReduce,
+    delegates::stored_key,
+    types::{CutVector, write_stats},
+};
 use crate::{
     primitives::team::TeamShape,
-    topk::key::{Element, ordered_key, ordered_refined, ordered_rough, short_key},
+    topk::key::{Element, ordered_key, ordered_refined, ordered_rough},
 };
 
 /// Slots beyond the vector get the least key; equal elements precede them.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn gather_subranges<E: Element, W: Numeric, N: Size>(
-    input: &[Vector<E, N>],
-    elements: &[E],
+    vector: &CutVector<E, N>,
     selected: &[u32],
     keys: &mut [Vector<W, N>],
-    length: usize,
     slots: usize,
-    exponent: u32,
     #[comptime] short_keys: bool,
     #[comptime] largest: bool,
 ) {
@@ -36,9 +37,10 @@ pub(crate) fn gather_subranges<E: Element, W: Numeric, N: Size>(
     if slot >= slots {
         terminate!();
     }
-    let at = element_of_slot(selected, slot, exponent, 1u32);
+    let length = vector.length;
+    let at = element_of_slot(selected, slot, vector.exponent, 1u32);
     let whole = at + width <= length;
-    let items = input[min(at / width, length / width - 1)];
+    let items = vector.input[min(at / width, length / width - 1)];
     let mut loaded = Vector::<W, N>::new(W::cast_from(0u32));
     #[unroll]
     for item in 0..width {
@@ -46,16 +48,11 @@ pub(crate) fn gather_subranges<E: Element, W: Numeric, N: Size>(
         if !whole {
             key = E::Key::min_value();
             if at + item < length {
-                key = ordered_rough::<E>(elements[at + item], short_keys, largest);
+                key = ordered_rough::<E>(vector.elements[at + item], short_keys, largest);
             }
         }
         let key = ordered_refined::<E>(key, short_keys, largest);
-        let output_key = if short_keys {
-            W::cast_from(short_key::<E::Key>(key, largest))
-        } else {
-            W::cast_from(key)
-        };
-        loaded.insert(item, output_key);
+        loaded.insert(item, stored_key::<E::Key, W>(key, short_keys, largest));
     }
     keys[ABSOLUTE_POS] = loaded;
 }
@@ -109,14 +106,25 @@ pub(crate) struct FilterConfig {
     pub largest: bool,
 }
 
-#[derive(CubeType)]
-struct FilteredSubranges<'a, E: Element> {
-    elements: &'a [E],
+/// Arguments of both filter kernels.
+#[derive(CubeType, CubeLaunch)]
+pub(crate) struct FilterCall<E: Element> {
+    elements: &'static [E],
     /// Places of the best delegates, in order.
-    selected: &'a [u32],
-    positions: &'a [u32],
+    selected: &'static [u32],
+    positions: &'static [u32],
+    least: &'static [E::Key],
+    least_at: usize,
+    length: usize,
+    exponent: u32,
+    k: u32,
+    per_cube: usize,
+}
+
+#[derive(CubeType)]
+struct FilteredSubranges<E: Element> {
+    call: FilterCall<E>,
     least: E::Key,
-    layout: SubrangeLayout,
     #[cube(comptime)]
     config: FilterConfig,
 }
@@ -132,20 +140,16 @@ struct Candidate<K: Int> {
 }
 
 #[cube]
-impl<'a, E: Element> FilteredSubranges<'a, E> {
-    fn new(
-        elements: &'a [E],
-        selected: &'a [u32],
-        positions: &'a [u32],
-        least: E::Key,
-        layout: SubrangeLayout,
-        #[comptime] config: FilterConfig,
-    ) -> FilteredSubranges<'a, E> {
-        FilteredSubranges::<'a, E> { elements, selected, positions, least, layout, config }
+impl<E: Element> FilteredSubranges<E> {
+    fn new(call: FilterCall<E>, #[comptime] config: FilterConfig) -> FilteredSubranges<E> {
+        let least = call.least[call.least_at];
+        FilteredSubranges::<E> { call, least, config }
     }
 
-    fn slots(&self) -> usize {
-        (self.layout.k as usize) << self.layout.exponent as usize
+    /// End of this cube's slots.
+    fn end(&self) -> usize {
+        let slots = (self.call.k as usize) << self.call.exponent as usize;
+        min((CUBE_POS + 1) * self.call.per_cube, slots)
     }
 
     /// `rank` and `place` are of the first delegate.
@@ -153,9 +157,9 @@ impl<'a, E: Element> FilteredSubranges<'a, E> {
         let mut count = 0u32;
         #[unroll]
         for order in 0..comptime!(self.config.beta) {
-            let other = min(rank + order, self.layout.k - 1);
+            let other = min(rank + order, self.call.k - 1);
             // The clamped rank has another place.
-            let same = self.selected[other as usize] == place + order;
+            let same = self.call.selected[other as usize] == place + order;
             count += select(same, 1u32, 0u32);
         }
         count
@@ -167,11 +171,11 @@ impl<'a, E: Element> FilteredSubranges<'a, E> {
         let mut found = 0u32;
         #[unroll]
         for one in 0..beta {
-            let nth_position = self.positions[(place + one) as usize];
+            let nth_position = self.call.positions[(place + one) as usize];
             let mut before = 0u32;
             #[unroll]
             for other in 0..beta {
-                let earlier = self.positions[(place + other) as usize] < nth_position;
+                let earlier = self.call.positions[(place + other) as usize] < nth_position;
                 before += select(other < count && earlier, 1u32, 0u32);
             }
             found = select(one < count && before == order, nth_position, found);
@@ -181,9 +185,9 @@ impl<'a, E: Element> FilteredSubranges<'a, E> {
 
     fn candidate(&self, slot: u32) -> Candidate<E::Key> {
         let beta = comptime!(self.config.beta);
-        let exponent = self.layout.exponent;
+        let exponent = self.call.exponent;
         let rank = slot >> exponent;
-        let place = self.selected[rank as usize];
+        let place = self.call.selected[rank as usize];
         let mut inside = slot & ((1u32 << exponent) - 1);
         let mut exists = true.runtime();
         let mut whole = true.runtime();
@@ -201,9 +205,9 @@ impl<'a, E: Element> FilteredSubranges<'a, E> {
         }
         let at = (((place / beta) as usize) << exponent as usize) + inside as usize;
         let mut key = E::Key::min_value();
-        exists = exists && at < self.layout.length;
+        exists = exists && at < self.call.length;
         if exists {
-            key = ordered_key::<E>(self.elements[at], self.config.largest);
+            key = ordered_key::<E>(self.call.elements[at], self.config.largest);
         }
         let opens_subrange = opens_subrange && whole && exists;
         if comptime!(self.config.filtered) {
@@ -236,23 +240,15 @@ pub(crate) fn find_least_delegate<E: Element>(
 
 /// Counts candidates and scanned subranges per cube.
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(clippy::too_many_arguments, reason = "buffers")]
 pub(crate) fn count_candidates<E: Element>(
-    elements: &[E],
-    selected: &[u32],
-    positions: &[u32],
-    least: &[E::Key],
+    call: FilterCall<E>,
     counts: &mut [u32],
-    layout: SubrangeLayout,
-    least_at: usize,
-    per_cube: usize,
     #[comptime] config: FilterConfig,
 ) {
     let reduce = CubeReduce::new(config.shape);
-    let least = least[least_at];
-    let subranges =
-        FilteredSubranges::<E>::new(elements, selected, positions, least, layout, config);
-    let end = min((CUBE_POS + 1) * per_cube, subranges.slots());
+    let per_cube = call.per_cube;
+    let subranges = FilteredSubranges::<E>::new(call, config);
+    let end = subranges.end();
     let mut candidates = 0u32;
     let mut opened_subranges = 0u32;
     let mut at = CUBE_POS * per_cube + UNIT_POS as usize;
@@ -272,28 +268,20 @@ pub(crate) fn count_candidates<E: Element>(
 
 /// Writes candidates in index order, and their padded number.
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(clippy::too_many_arguments, reason = "buffers")]
 pub(crate) fn list_candidates<E: Element>(
-    elements: &[E],
-    selected: &[u32],
-    positions: &[u32],
-    least: &[E::Key],
+    call: FilterCall<E>,
     counts: &[u32],
     keys: &mut [E::Key],
     slots: &mut [u32],
     filled: &mut [u32],
     stats: ComptimeOption<&mut [u32]>,
-    layout: SubrangeLayout,
-    least_at: usize,
-    per_cube: usize,
     cubes: usize,
     #[comptime] config: FilterConfig,
 ) {
     let units = comptime!(config.shape.lanes as usize);
     let reduce = CubeReduce::new(config.shape);
-    let least = least[least_at];
-    let subranges =
-        FilteredSubranges::<E>::new(elements, selected, positions, least, layout, config);
+    let per_cube = call.per_cube;
+    let subranges = FilteredSubranges::<E>::new(call, config);
     let mut before = 0u32;
     let mut opened_subranges = 0u32;
     let mut cube = UNIT_POS as usize;
@@ -304,7 +292,7 @@ pub(crate) fn list_candidates<E: Element>(
     }
     let mut before = reduce.prefix_sum(before).total;
     let opened_subranges = reduce.prefix_sum(opened_subranges).total;
-    let end = min((CUBE_POS + 1) * per_cube, subranges.slots());
+    let end = subranges.end();
     let mut tile = CUBE_POS * per_cube;
     while tile < end {
         let at = tile + UNIT_POS as usize;
@@ -332,15 +320,6 @@ pub(crate) fn list_candidates<E: Element>(
         if UNIT_POS == 0 {
             filled[0] = whole;
         }
-        #[comptime]
-        match stats {
-            ComptimeOption::Some(stats) => {
-                if UNIT_POS == 0 {
-                    stats[0] = opened_subranges;
-                    stats[1] = before;
-                }
-            }
-            ComptimeOption::None => {}
-        };
+        write_stats(stats, opened_subranges, before);
     }
 }

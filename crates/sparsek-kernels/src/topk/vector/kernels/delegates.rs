@@ -15,7 +15,7 @@
 
 use cubecl::prelude::*;
 
-use super::cube_reduce::CubeReduce;
+use super::{cube_reduce::CubeReduce, types::CutVector};
 use crate::{
     primitives::team::{Team, TeamShape},
     topk::key::{Element, ordered_key, ordered_refined, ordered_rough, short_key},
@@ -51,44 +51,39 @@ impl DelegateVectorConfig {
 /// key as `groups`. Missing elements of the last subrange have the least key at `u32::MAX`.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn build_delegates<E: Element, W: Numeric, N: Size>(
-    input: &[Vector<E, N>],
-    elements: &[E],
+    vector: &CutVector<E, N>,
     keys: &mut [W],
     positions: ComptimeOption<&mut [u32]>,
     groups: ComptimeOption<&mut [E::Key]>,
-    length: usize,
-    exponent: u32,
     #[comptime] config: DelegateVectorConfig,
 ) {
     if comptime!(config.concurrent_subranges > 1 || groups.is_some()) {
-        let greatest = short_subranges::<E, W, N>(input, elements, keys, length, exponent, config);
+        let greatest = short_subranges::<E, W, N>(vector, keys, config);
         #[comptime]
         match groups {
             ComptimeOption::Some(groups) => {
                 let greatest = CubeReduce::new(config.cube).max::<E::Key>(greatest);
                 let greatest = refined::<E>(greatest, config);
                 let first = CUBE_POS * comptime!(config.subranges_per_cube());
-                if UNIT_POS == 0 && first << (exponent as usize) < length {
+                if UNIT_POS == 0 && first << (vector.exponent as usize) < vector.length {
                     groups[CUBE_POS] = greatest;
                 }
             }
             ComptimeOption::None => {}
         }
     } else {
-        one_subrange::<E, W, N>(input, elements, keys, positions, length, exponent, config);
+        one_subrange::<E, W, N>(vector, keys, positions, config);
     }
 }
 
 #[cube]
 fn one_subrange<E: Element, W: Numeric, N: Size>(
-    input: &[Vector<E, N>],
-    elements: &[E],
+    vector: &CutVector<E, N>,
     keys: &mut [W],
     positions: ComptimeOption<&mut [u32]>,
-    length: usize,
-    exponent: u32,
     #[comptime] config: DelegateVectorConfig,
 ) {
+    let (length, exponent) = (vector.length, vector.exponent);
     let width = comptime!(config.team.width);
     let lanes = comptime!(config.team.lanes);
     let plane = CUBE_POS * CUBE_DIM_Y as usize + UNIT_POS_Y as usize;
@@ -106,7 +101,7 @@ fn one_subrange<E: Element, W: Numeric, N: Size>(
             let mut loads = Sequence::<Vector<E, N>>::new();
             #[unroll]
             for step in 0..loads_in_flight {
-                loads.push(input[load + comptime!(step * lanes as usize)]);
+                loads.push(vector.input[load + comptime!(step * lanes as usize)]);
             }
             #[unroll]
             for step in 0..loads_in_flight {
@@ -125,7 +120,7 @@ fn one_subrange<E: Element, W: Numeric, N: Size>(
     } else {
         let mut at = start + team.lane as usize;
         while at < end {
-            best.offer(delegate_key::<E>(elements[at], config), (at - start) as u32);
+            best.offer(delegate_key::<E>(vector.elements[at], config), (at - start) as u32);
             at += lanes as usize;
         }
     }
@@ -167,18 +162,15 @@ fn one_subrange<E: Element, W: Numeric, N: Size>(
 /// Returns this unit's greatest rough key.
 #[cube]
 pub(super) fn short_subranges<E: Element, W: Numeric, N: Size>(
-    input: &[Vector<E, N>],
-    elements: &[E],
+    vector: &CutVector<E, N>,
     keys: &mut [W],
-    length: usize,
-    exponent: u32,
     #[comptime] config: DelegateVectorConfig,
 ) -> E::Key {
     let width = comptime!(config.team.width);
     let lanes = comptime!(config.team.lanes);
     let several = comptime!(config.concurrent_subranges);
     let loads_in_flight = comptime!(config.loads_in_flight);
-    let exponent = exponent as usize;
+    let (length, exponent) = (vector.length, vector.exponent as usize);
     let team = Team::new(0u32, config.team);
     let teams = comptime!(config.teams());
     let own = UNIT_POS_Y as usize * (CUBE_DIM_X / lanes) as usize + (UNIT_POS_X / lanes) as usize;
@@ -193,7 +185,7 @@ pub(super) fn short_subranges<E: Element, W: Numeric, N: Size>(
                 let start = ((first + subrange * teams) << exponent) / width + team.lane as usize;
                 #[unroll]
                 for step in 0..loads_in_flight {
-                    loads.push(input[start + comptime!(step * lanes as usize)]);
+                    loads.push(vector.input[start + comptime!(step * lanes as usize)]);
                 }
             }
             #[unroll]
@@ -217,7 +209,7 @@ pub(super) fn short_subranges<E: Element, W: Numeric, N: Size>(
                 best[subrange] = E::Key::min_value();
                 let mut at = start + team.lane as usize;
                 while at < end {
-                    let key = rough::<E>(elements[at], config);
+                    let key = rough::<E>(vector.elements[at], config);
                     best[subrange] = max(best[subrange], key);
                     at += lanes as usize;
                 }
@@ -277,12 +269,16 @@ fn output_key<E: Element, W: Numeric>(
     rough: E::Key,
     #[comptime] config: DelegateVectorConfig,
 ) -> W {
-    let key = refined::<E>(rough, config);
-    if comptime!(config.short_keys) {
-        W::cast_from(short_key::<E::Key>(key, config.largest))
-    } else {
-        W::cast_from(key)
-    }
+    stored_key::<E::Key, W>(refined::<E>(rough, config), config.short_keys, config.largest)
+}
+
+#[cube]
+pub(super) fn stored_key<K: Int, W: Numeric>(
+    key: K,
+    #[comptime] short: bool,
+    #[comptime] largest: bool,
+) -> W {
+    if short { W::cast_from(short_key::<K>(key, largest)) } else { W::cast_from(key) }
 }
 
 #[derive(CubeType)]
@@ -357,10 +353,8 @@ impl StagedConfig {
 
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn build_delegates_staged<E: Element, N: Size>(
-    input: &[Vector<E, N>],
-    elements: &[E],
+    vector: &CutVector<E, N>,
     keys: &mut [E::Key],
-    length: usize,
     #[comptime] config: StagedConfig,
 ) {
     let width = comptime!(config.width);
@@ -377,8 +371,8 @@ pub(crate) fn build_delegates_staged<E: Element, N: Size>(
         let at = start + inside as usize;
         let target = (inside >> exponent) as usize * stride
             + (inside & comptime!((1u32 << exponent) - 1)) as usize;
-        if at + width <= length {
-            let items = input[at / width];
+        if at + width <= vector.length {
+            let items = vector.input[at / width];
             #[unroll]
             for item in 0..width {
                 staged[target + item] =
@@ -388,8 +382,8 @@ pub(crate) fn build_delegates_staged<E: Element, N: Size>(
             #[unroll]
             for item in 0..width {
                 let mut key = E::Key::min_value();
-                if at + item < length {
-                    key = ordered_rough::<E>(elements[at + item], false, config.largest);
+                if at + item < vector.length {
+                    key = ordered_rough::<E>(vector.elements[at + item], false, config.largest);
                 }
                 staged[target + item] = key;
             }
@@ -398,7 +392,7 @@ pub(crate) fn build_delegates_staged<E: Element, N: Size>(
     }
     sync_cube();
     let subrange = first + UNIT_POS as usize;
-    if subrange << (exponent as usize) < length {
+    if subrange << (exponent as usize) < vector.length {
         let own = UNIT_POS as usize * stride;
         let mut best = staged[own];
         for item in 1..comptime!(1usize << exponent) {

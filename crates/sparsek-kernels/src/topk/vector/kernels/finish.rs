@@ -31,7 +31,7 @@ use super::{
     delegates::{DelegateVectorConfig, short_subranges},
     histogram::{BINS, clear_bins, histogram_threshold},
     selected_subranges::{Candidates, SelectedSubranges},
-    types::{FinishConfig, SubrangeLayout},
+    types::{FinishCall, FinishConfig, write_stats},
 };
 use crate::topk::key::{Element, ordered_key};
 
@@ -39,49 +39,27 @@ use crate::topk::key::{Element, ordered_key};
 /// `selected_places` the k best, one per load.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn finish<E: Element, I: Numeric, N: Size, D: Size>(
-    input: &[Vector<E, N>],
-    elements: &[E],
+    call: FinishCall<E, I, N>,
     delegates: &[Vector<E::Key, D>],
     groups: ComptimeOption<&[Vector<E::Key, D>]>,
     selected_places: ComptimeOption<&[u32]>,
     positions: ComptimeOption<&[u32]>,
-    values: &mut [E],
-    indices: &mut [I],
-    stats: ComptimeOption<&mut [u32]>,
-    layout: SubrangeLayout,
     #[comptime] config: FinishConfig,
     #[define(I)] _index: ElemType,
 ) {
-    finish_cube::<E, I, N, D>(
-        input,
-        elements,
-        delegates,
-        groups,
-        selected_places,
-        positions,
-        values,
-        indices,
-        stats,
-        layout,
-        config,
-    );
+    finish_cube::<E, I, N, D>(call, delegates, groups, selected_places, positions, config);
 }
 
 #[cube]
-#[allow(clippy::too_many_arguments, reason = "buffers")]
-pub(super) fn finish_cube<E: Element, I: Numeric, N: Size, D: Size>(
-    input: &[Vector<E, N>],
-    elements: &[E],
+fn finish_cube<E: Element, I: Numeric, N: Size, D: Size>(
+    call: FinishCall<E, I, N>,
     delegates: &[Vector<E::Key, D>],
     groups: ComptimeOption<&[Vector<E::Key, D>]>,
     selected_places: ComptimeOption<&[u32]>,
     positions: ComptimeOption<&[u32]>,
-    values: &mut [E],
-    indices: &mut [I],
-    stats: ComptimeOption<&mut [u32]>,
-    layout: SubrangeLayout,
     #[comptime] config: FinishConfig,
 ) {
+    let (counts, exponent) = (call.counts, call.vector.exponent);
     let units = comptime!(config.shape.lanes);
     let mut places = Shared::<[u32]>::new_slice(config.max_k);
     let mut complete_ranks =
@@ -112,7 +90,7 @@ pub(super) fn finish_cube<E: Element, I: Numeric, N: Size, D: Size>(
             delegates,
             selected_places,
             &mut places,
-            &layout,
+            &counts,
             &workspace.reduce,
             config,
         ),
@@ -120,24 +98,24 @@ pub(super) fn finish_cube<E: Element, I: Numeric, N: Size, D: Size>(
             delegates,
             groups,
             &mut places,
-            &layout,
+            &counts,
             &workspace,
             config,
         ),
     };
     sync_cube();
-    let mut ranks = layout.k;
+    let mut ranks = counts.k;
     #[comptime]
     match positions {
         ComptimeOption::Some(positions) => {
             let beta = comptime!(config.beta);
             let mut rank = UNIT_POS;
-            while rank < layout.k {
+            while rank < counts.k {
                 let place = places[rank as usize];
                 let order = place % beta;
                 let last = rank + (beta - 1 - order);
-                let all = last < layout.k
-                    && places[min(last, layout.k - 1) as usize] == place + (beta - 1 - order);
+                let all = last < counts.k
+                    && places[min(last, counts.k - 1) as usize] == place + (beta - 1 - order);
                 if all {
                     if last == rank {
                         let at = filled[2].fetch_add(1u32);
@@ -145,12 +123,15 @@ pub(super) fn finish_cube<E: Element, I: Numeric, N: Size, D: Size>(
                     }
                 } else {
                     let inside = positions[place as usize];
-                    let at = ((place / beta) as usize) << layout.exponent as usize;
-                    let key = ordered_key::<E>(elements[at + inside as usize], config.largest);
+                    let at = ((place / beta) as usize) << exponent as usize;
+                    let key = ordered_key::<E>(
+                        call.vector.elements[at + inside as usize],
+                        config.largest,
+                    );
                     workspace.candidates.put(
                         workspace.candidates.claim(1u32),
                         key,
-                        ((rank - order) << layout.exponent) + inside,
+                        ((rank - order) << exponent) + inside,
                     );
                 }
                 rank += units;
@@ -160,49 +141,44 @@ pub(super) fn finish_cube<E: Element, I: Numeric, N: Size, D: Size>(
         }
         ComptimeOption::None => {}
     };
-    let elements = SelectedSubranges::<E, N>::new(
-        input,
-        elements,
-        places.clone(),
-        complete_ranks.clone(),
-        layout,
+    let elements = SelectedSubranges::<E, N> {
+        vector: call.vector,
+        places: places.clone(),
+        complete_ranks: complete_ranks.clone(),
+        k: counts.k,
         config,
-    );
+    };
     elements.collect(range.low, elements.loads(ranks), &workspace.candidates);
     sync_cube();
-    #[comptime]
-    match stats {
-        ComptimeOption::Some(stats) => {
-            if UNIT_POS == 0 {
-                stats[0] = ranks;
-                stats[1] = filled[0].load();
-            }
-        }
-        ComptimeOption::None => {}
-    };
     let count = filled[0].load();
+    write_stats(call.stats, ranks, count);
     if count > comptime!(config.room as u32) {
         let threshold = histogram_threshold::<E::Key, SelectedSubranges<E, N>>(
             &elements,
             &range,
-            layout.k,
+            counts.k,
             &workspace.bins,
             &workspace.reduce,
             config.spacing,
         );
-        elements.write_selected::<I>(&threshold, values, indices, &workspace.reduce);
+        elements.write_selected::<I>(&threshold, call.values, call.indices, &workspace.reduce);
     } else if count <= MAX_RANKED {
         select_by_rank::<E::Key>(
             &workspace.candidates,
             count,
-            layout.k,
+            counts.k,
             &workspace.selected,
             &workspace.bins,
             &workspace.reduce,
         );
-        write_candidates::<E, I, N>(&elements, &workspace.selected.ordered, values, indices);
+        write_candidates::<E, I, N>(
+            &elements,
+            &workspace.selected.ordered,
+            call.values,
+            call.indices,
+        );
     } else {
-        select_by_histogram::<E, I, N>(&elements, &range, values, indices, &workspace);
+        select_by_histogram::<E, I, N>(&elements, &range, call.values, call.indices, &workspace);
     }
 }
 
@@ -215,22 +191,16 @@ fn none<T: CubeType>() -> ComptimeOption<T> {
 /// The last cube to arrive finishes. `arrivals` is zero at launch. Needs storage visible to other
 /// cubes after [`sync_storage`].
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(clippy::too_many_arguments, reason = "buffers")]
 pub(crate) fn finish_single_launch<E: Element, I: Numeric, N: Size, D: Size>(
-    input: &[Vector<E, N>],
-    elements: &[E],
+    call: FinishCall<E, I, N>,
     keys: &mut [E::Key],
     arrivals: &[Atomic<u32>],
-    values: &mut [E],
-    indices: &mut [I],
-    stats: ComptimeOption<&mut [u32]>,
-    layout: SubrangeLayout,
     #[comptime] build: DelegateVectorConfig,
     #[comptime] config: FinishConfig,
     #[define(D)] _width: usize,
     #[define(I)] _index: ElemType,
 ) {
-    short_subranges::<E, E::Key, N>(input, elements, keys, layout.length, layout.exponent, build);
+    short_subranges::<E, E::Key, N>(&call.vector, keys, build);
     let mut last = Shared::<[u32]>::new_slice(4usize);
     // A cube that sees the arrival sees the keys.
     sync_storage();
@@ -241,16 +211,11 @@ pub(crate) fn finish_single_launch<E: Element, I: Numeric, N: Size, D: Size>(
     sync_storage();
     if last[0] == 1 {
         finish_cube::<E, I, N, D>(
-            input,
-            elements,
+            call,
             keys.downcast::<Vector<E::Key, Const<1>>>().with_vector_size::<D>(),
             none::<&[Vector<E::Key, D>]>(),
             none::<&[u32]>(),
             none::<&[u32]>(),
-            values,
-            indices,
-            stats,
-            layout,
             config,
         );
     }

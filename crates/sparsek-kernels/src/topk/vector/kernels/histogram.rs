@@ -91,21 +91,6 @@ impl<K: Int> SearchState<K> {
         reduce: &CubeReduce,
         #[comptime] spacing: u32,
     ) {
-        let next = self.advanced(bins, k, reduce, spacing);
-        self.low = next.low;
-        self.high = next.high;
-        self.above = next.above;
-        self.shift = next.shift;
-        self.open = next.open;
-    }
-
-    fn advanced(
-        &self,
-        bins: &Shared<[Atomic<u32>]>,
-        k: u32,
-        reduce: &CubeReduce,
-        #[comptime] spacing: u32,
-    ) -> SearchState<K> {
         // 16 bytes: compilers read unaligned arrays with neighbors.
         let mut found = Shared::<[u32]>::new_slice(4usize);
         let bins_per_unit = comptime!(BINS as u32 / reduce.shape.lanes);
@@ -144,13 +129,11 @@ impl<K: Int> SearchState<K> {
             equal = equal || (self.shift <= spacing && finite);
         }
         let reached = all && low > K::new(0);
-        SearchState::<K> {
-            low,
-            high: select(reached, low - K::new(1), high),
-            above: select(reached, k, self.above + found[1]),
-            shift: select(self.shift > DIGIT_BITS, self.shift - DIGIT_BITS, 0u32),
-            open: !equal && !all,
-        }
+        self.low = low;
+        self.high = select(reached, low - K::new(1), high);
+        self.above = select(reached, k, self.above + found[1]);
+        self.shift = select(self.shift > DIGIT_BITS, self.shift - DIGIT_BITS, 0u32);
+        self.open = !equal && !all;
     }
 
     pub fn threshold(&self) -> Threshold<K> {
@@ -214,6 +197,17 @@ pub(crate) fn final_state_at(bits: u32) -> usize {
     bits.div_ceil(DIGIT_BITS) as usize * STATE_WORDS
 }
 
+/// Arguments of all kernels.
+#[derive(CubeType, CubeLaunch)]
+pub(crate) struct HistogramCall<E: Element, N: Size> {
+    elements: &'static [Vector<E, N>],
+    /// On the device, overrides `length`.
+    filled: ComptimeOption<&'static [u32]>,
+    length: usize,
+    per_cube: usize,
+    k: u32,
+}
+
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 struct Extent {
@@ -222,14 +216,9 @@ struct Extent {
 }
 
 #[cube]
-impl Extent {
-    /// `filled`, on the device, overrides `length`.
-    fn new(
-        filled: ComptimeOption<&[u32]>,
-        length: usize,
-        per_cube: usize,
-        #[comptime] shape: TeamShape,
-    ) -> Extent {
+impl<E: Element, N: Size> HistogramCall<E, N> {
+    fn extent(&self, #[comptime] shape: TeamShape) -> Extent {
+        let filled = self.filled;
         #[comptime]
         match filled {
             ComptimeOption::Some(filled) => {
@@ -237,7 +226,7 @@ impl Extent {
                 let length = filled[0] as usize;
                 Extent { length, per_cube: length.div_ceil(CUBE_COUNT).div_ceil(tile) * tile }
             }
-            ComptimeOption::None => Extent { length, per_cube },
+            ComptimeOption::None => Extent { length: self.length, per_cube: self.per_cube },
         }
     }
 }
@@ -334,16 +323,14 @@ fn greatest_key<K: Int>(#[comptime] bits: u32) -> K {
 /// Also clears the histograms.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn find_key_ranges<E: Element, N: Size>(
-    elements: &[Vector<E, N>],
+    call: &HistogramCall<E, N>,
     histograms: &[Atomic<u32>],
     ranges: &mut [E::Key],
-    filled: ComptimeOption<&[u32]>,
-    length: usize,
     #[comptime] config: HistogramConfig,
 ) {
     let units = comptime!(config.shape.lanes);
     let reduce = CubeReduce::new(config.shape);
-    let length = Extent::new(filled, length, 0usize, config.shape).length;
+    let length = call.extent(config.shape).length;
     let step = CUBE_COUNT * units as usize;
     let own = CUBE_POS * units as usize + UNIT_POS as usize;
     let mut bin = own;
@@ -356,7 +343,7 @@ pub(crate) fn find_key_ranges<E: Element, N: Size>(
     let mut high = E::Key::min_value();
     let mut at = own;
     while at < loads {
-        let items = elements[at];
+        let items = call.elements[at];
         #[unroll]
         for item in 0..N::value().comptime() {
             let key = ordered_key::<E>(items.extract(item), config.largest);
@@ -374,13 +361,10 @@ pub(crate) fn find_key_ranges<E: Element, N: Size>(
 
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn count_bins<E: Element, N: Size>(
-    elements: &[Vector<E, N>],
+    call: &HistogramCall<E, N>,
     histograms: &[Atomic<u32>],
     states: &mut [E::Key],
     start_keys: ComptimeOption<&[E::Key]>,
-    filled: ComptimeOption<&[u32]>,
-    length: usize,
-    k: u32,
     #[comptime] pass: usize,
     #[comptime] start: Start,
     #[comptime] config: HistogramConfig,
@@ -401,7 +385,7 @@ pub(crate) fn count_bins<E: Element, N: Size>(
         write_state::<E::Key>(states, &state, pass);
         state
     } else {
-        advance_state::<E::Key>(histograms, states, &bins, k, &reduce, pass)
+        advance_state::<E::Key>(histograms, states, &bins, call.k, &reduce, pass)
     };
     if !state.open {
         terminate!();
@@ -410,11 +394,11 @@ pub(crate) fn count_bins<E: Element, N: Size>(
     sync_cube();
     let range = KeyRange::<E::Key> { low: state.low, high: state.high };
     let step = CUBE_COUNT * units as usize;
-    let length = Extent::new(filled, length, 0usize, config.shape).length;
+    let length = call.extent(config.shape).length;
     let loads = length / N::value().comptime();
     let mut at = CUBE_POS * units as usize + UNIT_POS as usize;
     while at < loads {
-        let items = elements[at];
+        let items = call.elements[at];
         #[unroll]
         for item in 0..N::value().comptime() {
             let key = ordered_key::<E>(items.extract(item), config.largest);
@@ -436,29 +420,26 @@ pub(crate) fn count_bins<E: Element, N: Size>(
 /// Counts keys above and within the final range.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn count_selected<E: Element, N: Size>(
-    elements: &[Vector<E, N>],
+    call: &HistogramCall<E, N>,
     histograms: &[Atomic<u32>],
     states: &mut [E::Key],
     counts: &mut [u32],
-    filled: ComptimeOption<&[u32]>,
-    length: usize,
-    k: u32,
-    per_cube: usize,
     #[comptime] config: HistogramConfig,
 ) {
     let units = comptime!(config.shape.lanes);
     let reduce = CubeReduce::new(config.shape);
     let bins = Shared::<[Atomic<u32>]>::new_slice(BINS);
-    let state = advance_state::<E::Key>(histograms, states, &bins, k, &reduce, config.passes());
+    let state =
+        advance_state::<E::Key>(histograms, states, &bins, call.k, &reduce, config.passes());
     let per_load = N::value().comptime();
-    let extent = Extent::new(filled, length, per_cube, config.shape);
+    let extent = call.extent(config.shape);
     let per_cube = extent.per_cube;
     let end = min((CUBE_POS + 1) * per_cube, extent.length) / per_load;
     let mut above = 0u32;
     let mut level = 0u32;
     let mut at = CUBE_POS * per_cube / per_load + UNIT_POS as usize;
     while at < end {
-        let items = elements[at];
+        let items = call.elements[at];
         #[unroll]
         for item in 0..per_load {
             let key = ordered_key::<E>(items.extract(item), config.largest);
@@ -479,20 +460,16 @@ pub(crate) fn count_selected<E: Element, N: Size>(
 /// Writes places in index order.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn list_selected<E: Element, N: Size>(
-    elements: &[Vector<E, N>],
+    call: &HistogramCall<E, N>,
     states: &[E::Key],
     counts: &[u32],
     selected: &mut [u32],
-    filled: ComptimeOption<&[u32]>,
-    length: usize,
-    k: u32,
-    per_cube: usize,
     #[comptime] config: HistogramConfig,
 ) {
     let units = comptime!(config.shape.lanes);
     let reduce = CubeReduce::new(config.shape);
     let threshold = read_state::<E::Key>(states, comptime!(config.passes())).threshold();
-    let quota = k - threshold.above;
+    let quota = call.k - threshold.above;
     let mut above = 0u32;
     let mut level = 0u32;
     let mut cube = UNIT_POS as usize;
@@ -501,10 +478,10 @@ pub(crate) fn list_selected<E: Element, N: Size>(
         level += counts[2 * cube + 1];
         cube += units as usize;
     }
-    let mut above = reduce.prefix_sum(above).total;
-    let mut level = reduce.prefix_sum(level).total;
+    let above = reduce.prefix_sum(above).total;
+    let mut totals = Cursor { above, level: reduce.prefix_sum(level).total };
 
-    let extent = Extent::new(filled, length, per_cube, config.shape);
+    let extent = call.extent(config.shape);
     let per_cube = extent.per_cube;
     let end = min((CUBE_POS + 1) * per_cube, extent.length);
     let mut tile = CUBE_POS * per_cube;
@@ -517,7 +494,7 @@ pub(crate) fn list_selected<E: Element, N: Size>(
         for load in 0..comptime!(ITEMS as usize / per_load) {
             let at = first + comptime!(load * per_load);
             if at < end {
-                let items = elements[at / per_load];
+                let items = call.elements[at / per_load];
                 #[unroll]
                 for item in 0..per_load {
                     let key = ordered_key::<E>(items.extract(item), config.largest);
@@ -525,19 +502,16 @@ pub(crate) fn list_selected<E: Element, N: Size>(
                 }
             }
         }
-        let packed = own.above + (own.level << 16);
+        let packed = own.packed();
         // Units have read previous sums.
         sync_cube();
         let sums = reduce.prefix_sum(packed);
         if packed > 0 {
-            let mut cursor = Cursor {
-                above: above + (sums.before & 0xffff),
-                level: level + (sums.before >> 16),
-            };
+            let mut cursor = totals.after(sums.before);
             for load in 0..comptime!(ITEMS / per_load as u32) {
                 let at = first + load as usize * per_load;
                 if at < end {
-                    let items = elements[at / per_load];
+                    let items = call.elements[at / per_load];
                     #[unroll]
                     for item in 0..per_load {
                         let key = ordered_key::<E>(items.extract(item), config.largest);
@@ -550,8 +524,7 @@ pub(crate) fn list_selected<E: Element, N: Size>(
                 }
             }
         }
-        above += sums.total & 0xffff;
-        level += sums.total >> 16;
+        totals.skip(sums.total);
         tile += (units * ITEMS) as usize;
     }
 }

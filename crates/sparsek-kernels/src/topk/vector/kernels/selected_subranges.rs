@@ -10,7 +10,7 @@ use cubecl::prelude::*;
 use super::{
     cube_reduce::CubeReduce,
     histogram::{KeySet, KeySetExpand, count_key},
-    types::{FinishConfig, SubrangeLayout},
+    types::{CutVector, FinishConfig},
 };
 use crate::topk::{
     key::{Element, ordered_key, ordered_refined, ordered_rough},
@@ -58,14 +58,13 @@ impl<K: Int> KeySet<K> for Candidates<K> {
 }
 
 #[derive(CubeType)]
-pub(super) struct SelectedSubranges<'a, E: Element, N: Size> {
-    input: &'a [Vector<E, N>],
-    pub elements: &'a [E],
+pub(super) struct SelectedSubranges<E: Element, N: Size> {
+    pub vector: CutVector<E, N>,
     /// Places of the k best delegates, in order.
-    places: Shared<[u32]>,
+    pub places: Shared<[u32]>,
     /// Ranks of last delegates of complete subranges, with all β selected.
-    complete_ranks: Shared<[u32]>,
-    pub layout: SubrangeLayout,
+    pub complete_ranks: Shared<[u32]>,
+    pub k: u32,
     #[cube(comptime)]
     pub config: FinishConfig,
 }
@@ -79,20 +78,9 @@ pub(super) struct Load {
 }
 
 #[cube]
-impl<'a, E: Element, N: Size> SelectedSubranges<'a, E, N> {
-    pub fn new(
-        input: &'a [Vector<E, N>],
-        elements: &'a [E],
-        places: Shared<[u32]>,
-        complete_ranks: Shared<[u32]>,
-        layout: SubrangeLayout,
-        #[comptime] config: FinishConfig,
-    ) -> SelectedSubranges<'a, E, N> {
-        SelectedSubranges::<'a, E, N> { input, elements, places, complete_ranks, layout, config }
-    }
-
+impl<E: Element, N: Size> SelectedSubranges<E, N> {
     pub fn element_of_slot(&self, slot: u32) -> usize {
-        let exponent = self.layout.exponent;
+        let exponent = self.vector.exponent;
         let place = self.places[(slot >> exponent) as usize];
         let subrange = place / comptime!(self.config.beta);
         let inside = slot & ((1u32 << exponent) - 1);
@@ -104,7 +92,7 @@ impl<'a, E: Element, N: Size> SelectedSubranges<'a, E, N> {
     fn load(&self, load: u32, #[comptime] all: bool) -> Load {
         let width = comptime!(self.config.shape.width as u32);
         let beta = comptime!(self.config.beta);
-        let per_subrange = self.layout.exponent - comptime!(width.ilog2());
+        let per_subrange = self.vector.exponent - comptime!(width.ilog2());
         let mut rank = load >> per_subrange;
         let mut first = true.runtime();
         if comptime!(beta > 1) {
@@ -115,11 +103,11 @@ impl<'a, E: Element, N: Size> SelectedSubranges<'a, E, N> {
             }
         }
         let inside = (load & ((1u32 << per_subrange) - 1)) * width;
-        let slot = (rank << self.layout.exponent) + inside;
+        let slot = (rank << self.vector.exponent) + inside;
         let at = self.element_of_slot(slot);
-        let there = at < self.layout.length && first;
+        let there = at < self.vector.length && first;
         let rest =
-            u32::cast_from(min(self.layout.length - min(at, self.layout.length), width as usize));
+            u32::cast_from(min(self.vector.length - min(at, self.vector.length), width as usize));
         Load { at, slot, items: select(there, rest, 0u32) }
     }
 
@@ -128,25 +116,25 @@ impl<'a, E: Element, N: Size> SelectedSubranges<'a, E, N> {
         if comptime!(self.config.beta > 1) {
             self.items(&self.load(load, false))
         } else {
-            let per_subrange = self.layout.exponent - comptime!(width.ilog2());
+            let per_subrange = self.vector.exponent - comptime!(width.ilog2());
             let subrange = self.places[(load >> per_subrange) as usize] as usize;
             let inside = (load & ((1u32 << per_subrange) - 1)) as usize;
-            let last = self.layout.length / width - 1;
-            self.input[min((subrange << per_subrange as usize) + inside, last)]
+            let last = self.vector.length / width - 1;
+            self.vector.input[min((subrange << per_subrange as usize) + inside, last)]
         }
     }
 
     /// Arbitrary beyond the vector.
     fn items(&self, load: &Load) -> Vector<E, N> {
         let width = comptime!(self.config.shape.width);
-        let last = self.layout.length / width - 1;
-        self.input[min(load.at / width, last)]
+        let last = self.vector.length / width - 1;
+        self.vector.input[min(load.at / width, last)]
     }
 
     fn may_cross_end(&self, load: u32, loads: u32) -> bool {
         let width = comptime!(self.config.shape.width);
         if comptime!(self.config.beta > 1) {
-            self.load(min(load, loads - 1), false).at / width >= self.layout.length / width
+            self.load(min(load, loads - 1), false).at / width >= self.vector.length / width
         } else {
             // Subranges are in order.
             load + self.loads(1u32) >= loads
@@ -160,8 +148,8 @@ impl<'a, E: Element, N: Size> SelectedSubranges<'a, E, N> {
             if load.items > 0 && load.items < comptime!(width as u32) {
                 #[unroll]
                 for item in 0..width {
-                    let at = min(load.at + item, self.layout.length - 1);
-                    items.insert(item, self.elements[at]);
+                    let at = min(load.at + item, self.vector.length - 1);
+                    items.insert(item, self.vector.elements[at]);
                 }
             }
         }
@@ -241,7 +229,7 @@ impl<'a, E: Element, N: Size> SelectedSubranges<'a, E, N> {
     }
 
     pub fn loads(&self, ranks: u32) -> u32 {
-        ranks << (self.layout.exponent - comptime!(self.config.shape.width.ilog2()))
+        ranks << (self.vector.exponent - comptime!(self.config.shape.width.ilog2()))
     }
 
     /// Writes the result if candidates exceed the room.
@@ -254,13 +242,12 @@ impl<'a, E: Element, N: Size> SelectedSubranges<'a, E, N> {
     ) {
         let units = comptime!(self.config.shape.lanes);
         let width = comptime!(self.config.shape.width);
-        let k = self.layout.k;
+        let k = self.k;
         let loads = self.loads(k);
         let quota = k - threshold.above;
-        let mut above = 0u32;
-        let mut level = 0u32;
+        let mut totals = Cursor { above: 0, level: 0 };
         let mut tile = 0u32;
-        while tile < loads && above + min(level, quota) < k {
+        while tile < loads && totals.above + min(totals.level, quota) < k {
             let mut load = self.load(min(tile + UNIT_POS, loads - 1), true);
             if tile + UNIT_POS >= loads {
                 load.items = 0u32;
@@ -277,11 +264,8 @@ impl<'a, E: Element, N: Size> SelectedSubranges<'a, E, N> {
             // Units have read previous sums.
             sync_cube();
             // At most 1024 x 16, so both counts fit in 16 bits.
-            let sums = reduce.prefix_sum(own.above + (own.level << 16));
-            let mut cursor = Cursor {
-                above: above + (sums.before & 0xffff),
-                level: level + (sums.before >> 16),
-            };
+            let sums = reduce.prefix_sum(own.packed());
+            let mut cursor = totals.after(sums.before);
             #[unroll]
             for item in 0..width {
                 let key = ordered_key::<E>(items.extract(item), self.config.largest);
@@ -293,17 +277,16 @@ impl<'a, E: Element, N: Size> SelectedSubranges<'a, E, N> {
                     }
                 }
             }
-            above += sums.total & 0xffff;
-            level += sums.total >> 16;
+            totals.skip(sums.total);
             tile += units;
         }
     }
 }
 
 #[cube]
-impl<'a, E: Element, N: Size> KeySet<E::Key> for SelectedSubranges<'a, E, N> {
+impl<E: Element, N: Size> KeySet<E::Key> for SelectedSubranges<E, N> {
     fn count_keys(&self, bins: &Shared<[Atomic<u32>]>, range: &KeyRange<E::Key>, shift: u32) {
-        let loads = self.loads(self.layout.k);
+        let loads = self.loads(self.k);
         let mut at = UNIT_POS;
         while at < loads {
             let load = self.load(at, true);

@@ -3,17 +3,35 @@
 use cubecl::prelude::*;
 
 use super::histogram::BINS;
-use crate::primitives::team::TeamShape;
+use crate::{primitives::team::TeamShape, topk::key::Element};
 
+/// A vector in subranges of `2^exponent` elements.
+#[derive(CubeType, CubeLaunch)]
+pub(crate) struct CutVector<E: Element, N: Size> {
+    /// Whole loads.
+    pub input: &'static [Vector<E, N>],
+    pub elements: &'static [E],
+    pub length: usize,
+    pub exponent: u32,
+}
+
+/// Numbers of delegates of the vector, in registers, and selected.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
-pub(crate) struct SubrangeLayout {
-    pub length: usize,
-    /// Delegates of the vector, and in registers.
+pub(crate) struct DelegateCounts {
     pub delegates: u32,
     pub in_registers: u32,
     pub k: u32,
-    pub exponent: u32,
+}
+
+/// Arguments of both kernels that finish.
+#[derive(CubeType, CubeLaunch)]
+pub(crate) struct FinishCall<E: Element, I: Numeric, N: Size> {
+    pub vector: CutVector<E, N>,
+    pub values: &'static mut [E],
+    pub indices: &'static mut [I],
+    pub stats: ComptimeOption<&'static mut [u32]>,
+    pub counts: DelegateCounts,
 }
 
 const LOAD_BYTES: usize = 16;
@@ -52,4 +70,19 @@ impl FinishConfig {
         let lists = 5 * self.max_k * size_of::<u32>();
         BINS * size_of::<u32>() + candidates + lists + 4 * self.shape.planes as usize * key
     }
+}
+
+/// Scanned subranges and candidates, if asked for.
+#[cube]
+pub(super) fn write_stats(stats: ComptimeOption<&mut [u32]>, subranges: u32, candidates: u32) {
+    #[comptime]
+    match stats {
+        ComptimeOption::Some(stats) => {
+            if UNIT_POS == 0 {
+                stats[0] = subranges;
+                stats[1] = candidates;
+            }
+        }
+        ComptimeOption::None => {}
+    };
 }

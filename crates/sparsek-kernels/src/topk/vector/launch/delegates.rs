@@ -6,12 +6,15 @@ use cubecl::{
     server::Handle,
 };
 
-use super::super::{
-    kernels::delegates::{
-        DelegateVectorConfig, StagedConfig, build_delegates, build_delegates_staged,
+use super::{
+    super::{
+        kernels::delegates::{
+            DelegateVectorConfig, StagedConfig, build_delegates, build_delegates_staged,
+        },
+        tuning::{CUBE_UNITS, STAGED_UNITS},
+        types::{SubrangeCall, U32},
     },
-    tuning::{CUBE_UNITS, STAGED_UNITS},
-    types::{Partition, U32, VectorCall},
+    cut_vector,
 };
 use crate::{
     device::units_per_cube,
@@ -21,35 +24,27 @@ use crate::{
     topk::key::Element,
 };
 
-impl VectorCall<'_> {
+impl<E: Element> SubrangeCall<'_, E> {
     /// Writes keys; returns positions if β > 1.
-    pub fn delegates<E: Element>(
-        &self,
-        partition: &Partition,
-        keys: &Handle,
-    ) -> Result<Option<Handle>, KernelError> {
-        if partition.staged {
-            self.staged_delegates::<E>(partition, keys)?;
+    pub fn write_delegates(&self, keys: &Handle) -> Result<Option<Handle>, KernelError> {
+        if self.partition.staged {
+            self.staged_delegates(keys)?;
             return Ok(None);
         }
-        let count = partition.delegates(self.length);
-        let positions = (partition.beta > 1)
-            .then(|| allocate(self.client, "positions", count, U32))
+        let positions = (self.partition.beta > 1)
+            .then(|| allocate(self.client, "positions", self.delegates(), U32))
             .transpose()?;
-        let config = self.delegate_config::<E>(partition);
-        self.build::<E, E::Key>(partition, config, keys, positions.as_ref(), None)?;
+        self.build::<E::Key>(self.delegate_config(), keys, positions.as_ref(), None)?;
         Ok(positions)
     }
 
-    pub fn delegate_config<E: Element>(&self, partition: &Partition) -> DelegateVectorConfig {
-        let vector = self.input_vector::<E>();
-        DelegateVectorConfig::new(&vector, partition, CUBE_UNITS, self.options.largest)
+    pub fn delegate_config(&self) -> DelegateVectorConfig {
+        DelegateVectorConfig::new(&self.vector(), &self.partition, CUBE_UNITS, self.options.largest)
     }
 
     /// Packs bf16 where possible: fewer instructions.
-    pub fn build<E: Element, W: Numeric>(
+    pub fn build<W: Numeric>(
         &self,
-        partition: &Partition,
         config: DelegateVectorConfig,
         keys: &Handle,
         positions: Option<&Handle>,
@@ -58,18 +53,18 @@ impl VectorCall<'_> {
         let source = DelegateSource {
             dtype: self.dtype,
             length: self.length,
-            exponent: partition.exponent,
+            exponent: self.partition.exponent,
             config,
         };
         match source.packed_bf16() {
-            Some(packed) => self.launch_build::<u32, W>(partition, packed, keys, positions, groups),
-            None => self.launch_build::<E, W>(partition, source, keys, positions, groups),
+            Some(packed) => self.launch_build::<u32, W>(packed, keys, positions, groups),
+            None => self.launch_build::<E, W>(source, keys, positions, groups),
         }
     }
 
-    fn launch_build<E: Element, W: Numeric>(
+    /// `S` is the dtype of `source`.
+    fn launch_build<S: Element, W: Numeric>(
         &self,
-        partition: &Partition,
         source: DelegateSource,
         keys: &Handle,
         positions: Option<&Handle>,
@@ -77,54 +72,46 @@ impl VectorCall<'_> {
     ) -> Result<(), KernelError> {
         let client = self.client;
         let DelegateSource { dtype, length, exponent, config } = source;
-        let count = partition.delegates(self.length);
+        let count = self.delegates();
         let subranges = length.div_ceil(1 << exponent);
         let cubes = subranges.div_ceil(config.subranges_per_cube());
         let dim = CubeDim::new_2d(config.cube.plane_lanes(), config.cube.planes);
         let grid = Grid::new(client, cubes, dim, length)?;
         let width = config.team.width;
-        let whole = length / width * width;
         let positions = positions.map(|positions| argument(positions, "positions", U32, count));
-        let key = E::Key::elem_type_native();
+        let key = S::Key::elem_type_native();
         let groups = groups.map(|groups| argument(groups, "groups", key, cubes));
         // SAFETY: the kernel reads below `length`, whole loads in whole subranges only.
         unsafe {
-            build_delegates::launch_unchecked::<E, W>(
+            build_delegates::launch_unchecked::<S, W>(
                 client,
                 grid.count,
                 grid.dim,
                 grid.address,
                 width,
-                argument(self.input, "input", dtype, whole)?,
-                argument(self.input, "input", dtype, length)?,
+                cut_vector(self.input, dtype, (length, exponent), width)?,
                 argument(keys, "delegates", W::elem_type_native(), count)?,
                 positions.transpose()?.into(),
                 groups.transpose()?.into(),
-                length,
-                exponent,
                 config,
             );
         }
         Ok(())
     }
 
-    fn staged_delegates<E: Element>(
-        &self,
-        partition: &Partition,
-        keys: &Handle,
-    ) -> Result<(), KernelError> {
+    fn staged_delegates(&self, keys: &Handle) -> Result<(), KernelError> {
         let client = self.client;
-        let count = partition.delegates(self.length);
+        let count = self.delegates();
+        let exponent = self.partition.exponent;
         let config = StagedConfig {
-            exponent: partition.exponent,
-            width: self.input_vector::<E>().load_width(partition.exponent),
+            exponent,
+            width: self.vector().load_width(exponent),
             units: units_per_cube(client, STAGED_UNITS),
             largest: self.options.largest,
         };
         let dim = CubeDim::new_1d(config.units);
         let cubes = count.div_ceil(config.units as usize);
         let grid = Grid::new(client, cubes, dim, self.length)?;
-        let whole = self.length / config.width * config.width;
         // SAFETY: the kernel reads below `length`, only whole loads as loads.
         unsafe {
             build_delegates_staged::launch_unchecked::<E>(
@@ -133,10 +120,8 @@ impl VectorCall<'_> {
                 grid.dim,
                 grid.address,
                 config.width,
-                argument(self.input, "input", self.dtype, whole)?,
-                argument(self.input, "input", self.dtype, self.length)?,
-                argument(keys, "delegates", E::Key::elem_type_native(), count)?,
-                self.length,
+                self.cut_vector(config.width)?,
+                argument(keys, "delegates", self.key(), count)?,
                 config,
             );
         }

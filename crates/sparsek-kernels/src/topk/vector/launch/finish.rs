@@ -6,10 +6,10 @@ use super::super::{
     kernels::{
         delegates::DelegateVectorConfig,
         finish::{finish, finish_single_launch},
-        types::FinishConfig,
+        types::{DelegateCountsLaunch, FinishCallLaunch, FinishConfig},
     },
     options::VectorOptions,
-    types::{FirstTopk, Partition, Plan, U32, VectorCall},
+    types::{FirstTopk, Plan, SubrangeCall, U32, VectorCall},
 };
 use crate::{
     error::KernelError,
@@ -27,21 +27,20 @@ struct FinishInput<'a> {
     positions: Option<&'a Handle>,
 }
 
-impl VectorCall<'_> {
-    pub fn finish<E: Element>(
+impl<E: Element> SubrangeCall<'_, E> {
+    pub fn finish(
         &self,
-        partition: &Partition,
         config: &FinishConfig,
         first: &FirstTopk,
     ) -> Result<Selected, KernelError> {
         let client = self.client;
-        let count = partition.delegates(self.length);
-        let key = E::Key::elem_type_native();
+        let count = self.delegates();
+        let key = self.key();
         let whole_loads = |count: usize| count.next_multiple_of(config.delegate_width(key.size()));
         if let FirstTopk::SeparateLaunch(first) = first {
             let keys = allocate(client, "delegates", count, key)?;
-            let positions = self.delegates::<E>(partition, &keys)?;
-            let best = self.best_delegates::<E>(first, &keys, count)?;
+            let positions = self.write_delegates(&keys)?;
+            let best = self.best_delegates(first, &keys)?;
             let output = self.output()?;
             let input = FinishInput {
                 keys: &keys,
@@ -49,7 +48,7 @@ impl VectorCall<'_> {
                 best: Some(&best),
                 positions: positions.as_ref(),
             };
-            self.launch_finish::<E>(partition, config, &input, &output)?;
+            self.launch_finish(config, &input, &output)?;
             return Ok(output);
         }
         let groups_count = match first {
@@ -68,59 +67,61 @@ impl VectorCall<'_> {
         )?;
         let output = Selected { values, indices };
         let mut input = FinishInput { keys: &keys, groups: None, best: None, positions: None };
-        if let FirstTopk::SingleLaunch(build) = first {
-            self.single_launch::<E>(partition, (build, config), &keys, &arrivals, &output)?;
-            return Ok(output);
-        }
         let positions;
-        if let FirstTopk::Groups(build) = first {
-            self.build::<E, E::Key>(partition, *build, &keys, None, Some(&groups))?;
-            input.groups = Some((&groups, groups_count));
-        } else {
-            positions = self.delegates::<E>(partition, &keys)?;
-            input.positions = positions.as_ref();
+        match first {
+            FirstTopk::SingleLaunch(build) => {
+                self.single_launch(build, config, [&keys, &arrivals], &output)?;
+                return Ok(output);
+            }
+            FirstTopk::Groups(build) => {
+                self.build::<E::Key>(*build, &keys, None, Some(&groups))?;
+                input.groups = Some((&groups, groups_count));
+            }
+            _ => {
+                positions = self.write_delegates(&keys)?;
+                input.positions = positions.as_ref();
+            }
         }
-        self.launch_finish::<E>(partition, config, &input, &output)?;
+        self.launch_finish(config, &input, &output)?;
         Ok(output)
     }
 
-    fn best_delegates<E: Element>(
-        &self,
-        plan: &Plan,
-        keys: &Handle,
-        count: usize,
-    ) -> Result<Selected, KernelError> {
+    fn best_delegates(&self, plan: &Plan, keys: &Handle) -> Result<Selected, KernelError> {
         let options = VectorOptions::new(self.options.k);
-        let call = VectorCall {
-            client: self.client,
-            input: keys,
-            dtype: E::Key::elem_type_native(),
-            length: count,
-            options: &options,
-            index: U32,
-            stats: None,
-        };
-        if call.dtype.size() == 8 { call.select::<u64>(plan) } else { call.select::<u32>(plan) }
+        let (key, count) = (self.key(), self.delegates());
+        let call = VectorCall::new(self.client, keys, key, count, &options, U32);
+        if key.size() == 8 { call.select::<u64>(plan) } else { call.select::<u32>(plan) }
     }
 
-    fn single_launch<E: Element>(
+    fn finish_call<I: Numeric, N: Size>(
         &self,
-        partition: &Partition,
-        (build, config): (&DelegateVectorConfig, &FinishConfig),
-        keys: &Handle,
-        arrivals: &Handle,
+        config: &FinishConfig,
+        in_registers: usize,
+        output: &Selected,
+    ) -> Result<FinishCallLaunch<E, I, N>, KernelError> {
+        let k = self.options.k;
+        Ok(FinishCallLaunch::new(
+            self.cut_vector(config.shape.width)?,
+            argument(&output.values, "values", self.dtype, k)?,
+            argument(&output.indices, "indices", self.index, k)?,
+            self.stats_argument()?,
+            DelegateCountsLaunch::new(self.delegates() as u32, in_registers as u32, k as u32),
+        ))
+    }
+
+    fn single_launch(
+        &self,
+        build: &DelegateVectorConfig,
+        config: &FinishConfig,
+        [keys, arrivals]: [&Handle; 2],
         output: &Selected,
     ) -> Result<(), KernelError> {
-        let (client, k) = (self.client, self.options.k);
-        let count = partition.delegates(self.length);
-        let key = E::Key::elem_type_native();
+        let client = self.client;
+        let (count, key) = (self.delegates(), self.key());
         let dim = CubeDim::new_2d(build.cube.plane_lanes(), build.cube.planes);
         let cubes = count.div_ceil(build.subranges_per_cube());
         let grid = Grid::new(client, cubes, dim, self.length)?;
-        let width = config.shape.width;
         let delegate_width = config.delegate_width(key.size());
-        let whole = self.length / width * width;
-        let stats = self.stats.map(|stats| argument(stats, "stats", U32, 2));
         fill_zero(client, arrivals, U32, 1)?;
         // SAFETY: elements are read below `length`; writes are one key per delegate and k elements.
         unsafe {
@@ -129,15 +130,10 @@ impl VectorCall<'_> {
                 grid.count,
                 grid.dim,
                 grid.address,
-                width,
-                argument(self.input, "input", self.dtype, whole)?,
-                argument(self.input, "input", self.dtype, self.length)?,
+                config.shape.width,
+                self.finish_call(config, count, output)?,
                 argument(keys, "delegates", key, count.next_multiple_of(delegate_width))?,
                 argument(arrivals, "arrivals", U32, 1)?,
-                argument(&output.values, "values", self.dtype, k)?,
-                argument(&output.indices, "indices", self.index, k)?,
-                stats.transpose()?.into(),
-                self.layout(partition, count),
                 *build,
                 *config,
                 delegate_width,
@@ -147,19 +143,16 @@ impl VectorCall<'_> {
         Ok(())
     }
 
-    fn launch_finish<E: Element>(
+    fn launch_finish(
         &self,
-        partition: &Partition,
         config: &FinishConfig,
         input: &FinishInput,
         output: &Selected,
     ) -> Result<(), KernelError> {
         let (client, k) = (self.client, self.options.k);
-        let count = partition.delegates(self.length);
-        let key = E::Key::elem_type_native();
+        let (count, key) = (self.delegates(), self.key());
         let dim = CubeDim::new_2d(config.shape.plane_lanes(), config.shape.planes);
         let grid = Grid::new(client, 1, dim, self.length)?;
-        let width = config.shape.width;
         let delegate_width = config.delegate_width(key.size());
         let whole_loads = |count: usize| count.next_multiple_of(delegate_width);
         let places = (input.best).map(|best| argument(&best.indices, "subranges", U32, k));
@@ -167,13 +160,11 @@ impl VectorCall<'_> {
             (input.positions).map(|positions| argument(positions, "positions", U32, count));
         let groups = (input.groups)
             .map(|(groups, count)| argument(groups, "groups", key, whole_loads(count)));
-        let stats = self.stats.map(|stats| argument(stats, "stats", U32, 2));
         let delegates = match input.best {
             Some(best) => argument(&best.values, "delegates", key, k)?,
             None => argument(input.keys, "delegates", key, whole_loads(count))?,
         };
         let in_registers = input.groups.map_or(count, |(_, groups)| groups);
-        let whole = self.length / width * width;
         // SAFETY: slots map below `length`; k elements are written.
         unsafe {
             finish::launch_unchecked::<E>(
@@ -181,18 +172,13 @@ impl VectorCall<'_> {
                 grid.count,
                 grid.dim,
                 grid.address,
-                width,
+                config.shape.width,
                 delegate_width,
-                argument(self.input, "input", self.dtype, whole)?,
-                argument(self.input, "input", self.dtype, self.length)?,
+                self.finish_call(config, in_registers, output)?,
                 delegates,
                 groups.transpose()?.into(),
                 places.transpose()?.into(),
                 positions.transpose()?.into(),
-                argument(&output.values, "values", self.dtype, k)?,
-                argument(&output.indices, "indices", self.index, k)?,
-                stats.transpose()?.into(),
-                self.layout(partition, in_registers),
                 *config,
                 self.index,
             );

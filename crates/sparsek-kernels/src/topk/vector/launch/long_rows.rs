@@ -23,18 +23,8 @@ pub(crate) fn topk_long_rows(
     let options = VectorOptions::new(k).with_largest(options.largest).with_sorted(options.sorted);
     let Rows { handle, dtype, rows, cols, row_stride, .. } = input;
     let (dtype, rows) = (*dtype, *rows);
-    let topk = |input: &Handle| {
-        let call = VectorCall {
-            client,
-            input,
-            dtype,
-            length: *cols,
-            options: &options,
-            index,
-            stats: None,
-        };
-        call.topk()
-    };
+    let topk =
+        |input: &Handle| VectorCall::new(client, input, dtype, *cols, &options, index).topk();
     if rows == 1 {
         return topk(handle);
     }
@@ -49,20 +39,20 @@ pub(crate) fn topk_long_rows(
     for row in 0..rows {
         let start = (row * row_stride * dtype.size()) as u64;
         let best = topk(&handle.clone().offset_start(start))?;
-        with_element!(dtype, E => copy::<E>(client, &best, &output, row, k, (dtype, rows, index)))?;
+        let (from, to) = ((&best, k), (&output, rows * k, row * k));
+        with_element!(dtype, E => copy::<E>(client, from, to, [dtype, index]))?;
     }
     Ok(output)
 }
 
+/// Copies k elements to `first` of `total`.
 fn copy<E: Element>(
     client: &Client,
-    best: &Selected,
-    output: &Selected,
-    row: usize,
-    k: usize,
-    (dtype, rows, index): (ElemType, usize, ElemType),
+    (best, k): (&Selected, usize),
+    (output, total, first): (&Selected, usize, usize),
+    [dtype, index]: [ElemType; 2],
 ) -> Result<(), KernelError> {
-    let grid = Grid::elementwise(client, k, rows * k)?;
+    let grid = Grid::elementwise(client, k, total)?;
     // SAFETY: the kernel reads below k and writes k places of the row.
     unsafe {
         copy_row::launch_unchecked::<E>(
@@ -72,9 +62,9 @@ fn copy<E: Element>(
             grid.address,
             argument(&best.values, "values", dtype, k)?,
             argument(&best.indices, "indices", index, k)?,
-            argument(&output.values, "values", dtype, rows * k)?,
-            argument(&output.indices, "indices", index, rows * k)?,
-            row * k,
+            argument(&output.values, "values", dtype, total)?,
+            argument(&output.indices, "indices", index, total)?,
+            first,
             k,
             index,
         );

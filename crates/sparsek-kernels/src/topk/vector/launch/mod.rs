@@ -10,13 +10,13 @@ use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
 use self::selection::{SelectedPlaces, SelectionInput};
 use super::{
-    kernels::types::SubrangeLayoutLaunch,
+    kernels::types::CutVectorLaunch,
     options::Selection,
-    types::{AfterDelegates, Partition, Plan, U32, VectorCall, WorkloadStats},
+    types::{AfterDelegates, Plan, SubrangeCall, U32, VectorCall, WorkloadStats},
 };
 use crate::{
     error::KernelError,
-    launch::allocate,
+    launch::{allocate, argument},
     topk::{
         key::{Element, with_element},
         row::{job::Job, topk_rows},
@@ -31,8 +31,7 @@ impl VectorCall<'_> {
 
     pub fn topk_with_stats(&self) -> Result<(Selected, WorkloadStats), KernelError> {
         let stats = allocate(self.client, "stats", 2, U32)?;
-        let VectorCall { client, input, dtype, length, options, index, .. } = *self;
-        let call = VectorCall { client, input, dtype, length, options, index, stats: Some(&stats) };
+        let call = VectorCall { stats: Some(&stats), ..*self };
         let plan = call.plan()?;
         let selected = call.execute(&plan)?;
         let stats = self.read_stats(&plan, stats)?;
@@ -91,31 +90,29 @@ impl VectorCall<'_> {
                 topk_rows(self.client, &rows, &options, self.index, None)
             }
             Plan::Whole(selection) => {
-                let input = SelectionInput {
-                    client: self.client,
-                    handle: self.input,
-                    dtype: self.dtype,
-                    length: self.length,
-                    largest: self.options.largest,
-                    filled: None,
-                };
+                let largest = self.options.largest;
+                let input = SelectionInput::new(self.client, self.input, self.dtype, self.length);
+                let input = SelectionInput { largest, ..input };
                 let selected = input.select::<E>(*selection, self.options.k, None)?;
                 self.fetch::<E>(None, None, &selected.places)
             }
-            Plan::Delegates(partition, after) => match &**after {
-                AfterDelegates::Finish(config, first) => self.finish::<E>(partition, config, first),
-                AfterDelegates::Concatenate { first, second } => {
-                    let selections = [*first, *second];
-                    if self.short_keys(partition, selections) {
-                        self.concatenate::<E, i16>(partition, selections)
-                    } else {
-                        self.concatenate::<E, E::Key>(partition, selections)
+            Plan::Delegates(partition, after) => {
+                let call = SubrangeCall::<E>::new(self, *partition);
+                match &**after {
+                    AfterDelegates::Finish(config, first) => call.finish(config, first),
+                    AfterDelegates::Concatenate { first, second } => {
+                        let selections = [*first, *second];
+                        if call.short_keys(selections) {
+                            call.concatenate::<i16>(selections)
+                        } else {
+                            call.concatenate::<E::Key>(selections)
+                        }
+                    }
+                    AfterDelegates::Filter { first, second, config } => {
+                        call.filter(*config, [*first, *second])
                     }
                 }
-                AfterDelegates::Filter { first, second, config } => {
-                    self.filter::<E>(partition, *config, [*first, *second])
-                }
-            },
+            }
         }
     }
 
@@ -135,8 +132,8 @@ impl VectorCall<'_> {
         start: Option<&Handle>,
         filled: Option<&Handle>,
     ) -> Result<SelectedPlaces, KernelError> {
-        let keys =
-            SelectionInput { client: self.client, handle, dtype, length, largest: true, filled };
+        let keys = SelectionInput::new(self.client, handle, dtype, length);
+        let keys = SelectionInput { filled, ..keys };
         let k = self.options.k;
         match dtype.size() {
             8 => keys.select::<u64>(selection, k, start),
@@ -145,13 +142,26 @@ impl VectorCall<'_> {
         }
     }
 
-    fn layout(&self, partition: &Partition, in_registers: usize) -> SubrangeLayoutLaunch {
-        SubrangeLayoutLaunch::new(
-            self.length,
-            partition.delegates(self.length) as u32,
-            in_registers as u32,
-            self.options.k as u32,
-            partition.exponent,
-        )
+    fn stats_argument(&self) -> Result<ComptimeOptionArgs<&'static mut [u32]>, KernelError> {
+        let stats = self.stats.map(|stats| argument(stats, "stats", U32, 2));
+        Ok(stats.transpose()?.into())
     }
+}
+
+impl<E: Element> SubrangeCall<'_, E> {
+    fn cut_vector<N: Size>(&self, width: usize) -> Result<CutVectorLaunch<E, N>, KernelError> {
+        cut_vector(self.input, self.dtype, (self.length, self.partition.exponent), width)
+    }
+}
+
+/// `length` and exponent, read in whole loads of `width` and by elements.
+fn cut_vector<E: Element, N: Size>(
+    input: &Handle,
+    dtype: ElemType,
+    (length, exponent): (usize, u32),
+    width: usize,
+) -> Result<CutVectorLaunch<E, N>, KernelError> {
+    let whole = argument(input, "input", dtype, length / width * width)?;
+    let elements = argument(input, "input", dtype, length)?;
+    Ok(CutVectorLaunch::new(whole, elements, length, exponent))
 }

@@ -6,8 +6,8 @@ use super::super::{
     kernels::{
         bitonic::{BitonicConfig, TILE, keep_best_runs},
         histogram::{
-            HistogramConfig, ITEMS, Start, count_bins, count_selected, find_key_ranges,
-            list_selected,
+            HistogramCallLaunch, HistogramConfig, ITEMS, Start, count_bins, count_selected,
+            find_key_ranges, list_selected,
         },
     },
     options::Selection,
@@ -38,7 +38,12 @@ pub(super) struct SelectedPlaces {
     pub states: Option<Handle>,
 }
 
-impl SelectionInput<'_> {
+impl<'a> SelectionInput<'a> {
+    /// The greatest of all.
+    pub fn new(client: &'a Client, handle: &'a Handle, dtype: ElemType, length: usize) -> Self {
+        Self { client, handle, dtype, length, largest: true, filled: None }
+    }
+
     /// Selects the k best. With `start`, histograms begin with an earlier selection's final range.
     pub fn select<E: Element>(
         &self,
@@ -65,14 +70,7 @@ impl SelectionInput<'_> {
         let mut tiles = self.length.div_ceil(TILE);
         while tiles > 1 {
             let length = tiles * run;
-            let left = SelectionInput {
-                client: self.client,
-                handle: &best,
-                dtype: key,
-                length,
-                largest: true,
-                filled: None,
-            };
+            let left = SelectionInput::new(self.client, &best, key, length);
             let kept = if key.size() == 8 {
                 left.keep_best_runs::<u64>(k, Some(&places))?
             } else {
@@ -123,13 +121,23 @@ impl SelectionInput<'_> {
         Ok((best, best_places))
     }
 
+    fn histogram_call<E: Element, N: Size>(
+        &self,
+        per_cube: usize,
+        k: usize,
+    ) -> Result<HistogramCallLaunch<E, N>, KernelError> {
+        let elements = argument(self.handle, "input", self.dtype, self.length)?;
+        let filled = self.filled.map(|filled| argument(filled, "filled", U32, 1)).transpose()?;
+        Ok(HistogramCallLaunch::new(elements, filled.into(), self.length, per_cube, k as u32))
+    }
+
     fn histograms<E: Element>(
         &self,
         selection: Selection,
         k: usize,
         start: Option<&Handle>,
     ) -> Result<SelectedPlaces, KernelError> {
-        let SelectionInput { client, handle, dtype, length, largest, filled } = *self;
+        let SelectionInput { client, handle, dtype, length, largest, .. } = *self;
         let key = E::Key::elem_type_native();
         let plane = plane_or_unit(client);
         let units = units_per_cube(client, HISTOGRAM_UNITS.max(plane));
@@ -150,11 +158,6 @@ impl SelectionInput<'_> {
         let grid = || Grid::new(client, cubes, dim, length);
         let row = Rows::contiguous(handle.clone(), dtype, 1, length);
         let width = load_widths(client, &row).max().unwrap_or(1);
-        let elements = || argument(handle, "input", dtype, length);
-        let filled = || {
-            let filled = filled.map(|filled| argument(filled, "filled", U32, 1));
-            Ok::<_, KernelError>(filled.transpose()?.into())
-        };
         let bins_of = || argument(&histograms, "histograms", U32, bins);
         let states_of = || argument(&states, "states", key, config.states());
         let counts_of = || argument(&counts, "counts", U32, 2 * cubes);
@@ -180,11 +183,9 @@ impl SelectionInput<'_> {
                     grid.dim,
                     grid.address,
                     width,
-                    elements()?,
+                    self.histogram_call(per_cube, k)?,
                     bins_of()?,
                     start_of(ranges)?,
-                    filled()?,
-                    length,
                     config,
                 );
             } else {
@@ -199,13 +200,10 @@ impl SelectionInput<'_> {
                     grid.dim,
                     grid.address,
                     width,
-                    elements()?,
+                    self.histogram_call(per_cube, k)?,
                     bins_of()?,
                     states_of()?,
                     start_keys.transpose()?.into(),
-                    filled()?,
-                    length,
-                    k as u32,
                     pass,
                     start,
                     config,
@@ -218,14 +216,10 @@ impl SelectionInput<'_> {
                 count_grid.dim,
                 count_grid.address,
                 width,
-                elements()?,
+                self.histogram_call(per_cube, k)?,
                 bins_of()?,
                 states_of()?,
                 counts_of()?,
-                filled()?,
-                length,
-                k as u32,
-                per_cube,
                 config,
             );
             let list_grid = grid()?;
@@ -235,14 +229,10 @@ impl SelectionInput<'_> {
                 list_grid.dim,
                 list_grid.address,
                 width,
-                elements()?,
+                self.histogram_call(per_cube, k)?,
                 states_of()?,
                 counts_of()?,
                 argument(&places, "selected", U32, k)?,
-                filled()?,
-                length,
-                k as u32,
-                per_cube,
                 config,
             );
         }
