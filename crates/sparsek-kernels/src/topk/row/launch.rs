@@ -147,33 +147,6 @@ impl Job<'_> {
         Ok(())
     }
 
-    fn memory_call<E: Element, I: Numeric>(
-        &self,
-        values: BufferArg,
-        indices: BufferArg,
-    ) -> Result<MemoryCallLaunch<E, I>, KernelError> {
-        let (source, lengths) = (self.source()?, self.input.lengths_argument()?);
-        let (layout, params) = (self.layout(), self.params());
-        Ok(MemoryCallLaunch::new(source, values, indices, lengths, layout, params))
-    }
-
-    fn register_call<E: Element, I: Numeric, N: Size, V: Size, W: Size>(
-        &self,
-        values: BufferArg,
-        indices: BufferArg,
-    ) -> Result<RegisterCallLaunch<E, I, N, V, W>, KernelError> {
-        Ok(RegisterCallLaunch::new(
-            self.source()?,
-            self.source()?,
-            values,
-            indices,
-            self.input.lengths_argument()?,
-            self.layout(),
-            self.params(),
-            normal_launch(self.options.k, self.input.cols),
-        ))
-    }
-
     fn packs_f16(&self, config: &RegisterConfig) -> bool {
         let dtype = self.input.dtype;
         dtype.size() == 2
@@ -263,6 +236,33 @@ impl Job<'_> {
             dtype if dtype.size() == 4 => Some(SortKeys::Word),
             _ => None,
         }
+    }
+
+    fn memory_call<E: Element, I: Numeric>(
+        &self,
+        values: BufferArg,
+        indices: BufferArg,
+    ) -> Result<MemoryCallLaunch<E, I>, KernelError> {
+        let (source, lengths) = (self.source()?, self.input.lengths_argument()?);
+        let (layout, params) = (self.layout(), self.params());
+        Ok(MemoryCallLaunch::new(source, values, indices, lengths, layout, params))
+    }
+
+    fn register_call<E: Element, I: Numeric, N: Size, V: Size, W: Size>(
+        &self,
+        values: BufferArg,
+        indices: BufferArg,
+    ) -> Result<RegisterCallLaunch<E, I, N, V, W>, KernelError> {
+        Ok(RegisterCallLaunch::new(
+            self.source()?,
+            self.source()?,
+            values,
+            indices,
+            self.input.lengths_argument()?,
+            self.layout(),
+            self.params(),
+            normal_launch(self.options.k, self.input.cols),
+        ))
     }
 
     /// A team that reads `items` per unit.

@@ -11,7 +11,7 @@
 //! For β = 1, units compare rough keys, which distinguish zeros and NaN by bits but take fewer
 //! instructions; the greatest is refined.
 //!
-//! [`build_delegates_staged`] (Section 5.3) serves devices without planes.
+//! [`build_delegates_staged`] (Section 5.3) runs only if asked for: `Construction::Staged`.
 
 use cubecl::prelude::*;
 
