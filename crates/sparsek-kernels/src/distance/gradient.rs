@@ -125,7 +125,6 @@ pub fn gradient(
 }
 
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(clippy::too_many_arguments, reason = "four buffers in, two out")]
 fn weights_kernel<S: Float>(
     upstream: &[S],
     distances: &[S],
@@ -191,7 +190,6 @@ fn sign<S: Float>(a: S) -> S {
 }
 
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(clippy::too_many_arguments, reason = "two matrices and what is made of their distances")]
 fn entries_kernel<E: Float, V: Float, S: Float>(
     indptr: &[i32],
     indices: &[i32],

@@ -108,7 +108,6 @@ fn launch(
 
 /// A unit for each entry bisects the offsets for its row.
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
 fn sddmm_kernel<E: Float, S: Float, I: Numeric>(
     indptr: &[i32],
     indices: &[i32],

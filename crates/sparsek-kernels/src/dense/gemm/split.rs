@@ -204,7 +204,6 @@ fn launch(
 type Half = Vector<bf16, Const<4>>;
 
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
 fn split_kernel(
     first: &[Load],
     second: &[Load],

@@ -57,7 +57,6 @@ pub(super) fn starts_kernel(
 }
 
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(clippy::too_many_arguments, reason = "pair matrices of four buffers")]
 pub(super) fn dense_tile_kernel<M: Semiring, S: Float>(
     x_indptr: &[i32],
     x_indices: &[i32],

@@ -23,7 +23,6 @@ use crate::{
 const LANE_PART: u32 = 128;
 
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(clippy::too_many_arguments, reason = "pair matrices of four buffers")]
 pub(super) fn scan_kernel<M: Semiring, S: Float>(
     held_indptr: &[i32],
     held_indices: &[i32],
@@ -214,7 +213,6 @@ pub(super) fn begin_kernel<M: Semiring, S: Float>(
 }
 
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(clippy::too_many_arguments, reason = "pair matrices of four buffers")]
 pub(super) fn finish_kernel<M: Semiring, S: Float>(
     x_indptr: &[i32],
     x_indices: &[i32],

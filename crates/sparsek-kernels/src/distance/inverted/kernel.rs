@@ -31,7 +31,6 @@ pub(super) struct InvertedShape {
 }
 
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(clippy::too_many_arguments, reason = "three matrices of four buffers")]
 pub(super) fn inverted_kernel<M: Semiring, S: Float, P: Int>(
     x_indptr: &[i32],
     x_indices: &[i32],

@@ -87,7 +87,6 @@ fn launch<M: Semiring>(
 }
 
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(clippy::too_many_arguments, reason = "pair matrices of four buffers")]
 fn join_kernel<M: Semiring, S: Float>(
     x_indptr: &[i32],
     x_indices: &[i32],

@@ -47,7 +47,6 @@ pub(super) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelError> {
 }
 
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(clippy::too_many_arguments, reason = "pair matrices of four buffers")]
 fn merge_kernel<M: Semiring, S: Float>(
     x_indptr: &[i32],
     x_indices: &[i32],

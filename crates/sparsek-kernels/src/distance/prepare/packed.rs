@@ -105,7 +105,6 @@ impl Packed {
 }
 
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(clippy::too_many_arguments, reason = "a matrix of four buffers")]
 fn pack_kernel<S: Float>(
     indptr: &[i32],
     indices: &[i32],

@@ -101,7 +101,6 @@ fn multiply_step(x: &Side, y: &Side, tiles: &mut Sequence<Sums>, #[comptime] tur
 
 /// A plane multiplies 64 rows of either matrix; registers load ahead.
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(clippy::too_many_arguments, reason = "pair matrices of four buffers")]
 pub(super) fn tensor_core_kernel<M: Semiring, S: Float>(
     left: &[Load],
     right: &[Load],
@@ -181,7 +180,6 @@ pub(super) fn tensor_core_kernel<M: Semiring, S: Float>(
 }
 
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(clippy::too_many_arguments, reason = "pair matrices of four buffers")]
 pub(super) fn finish_kernel<M: Semiring, S: Float>(
     x_indptr: &[i32],
     x_indices: &[i32],

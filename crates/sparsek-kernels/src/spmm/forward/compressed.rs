@@ -156,7 +156,6 @@ pub(crate) fn launch(
 
 /// A unit for each element of an item bisects each entry: O(log k).
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
 fn unit_kernel<E: Float, S: Float, I: Numeric>(
     parts: &[i32],
     indices: &[i32],

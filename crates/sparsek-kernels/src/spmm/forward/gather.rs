@@ -137,7 +137,6 @@ impl<'a> Gather<'a> {
 }
 
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
 fn gather_kernel<E: Float, S: Float, I: Numeric, N: Size>(
     parts: &[i32],
     indices: &[i32],

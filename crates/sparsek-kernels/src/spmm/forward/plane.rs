@@ -25,7 +25,6 @@ use crate::spmm::{
 };
 
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
 pub(super) fn plane_kernel<E: Float, S: Float, I: Numeric, N: Size>(
     parts: &[i32],
     indices: &[i32],

@@ -22,7 +22,6 @@ pub(super) struct BlockConfig {
 }
 
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
 pub(super) fn sums_kernel<N: Size>(
     selected: &[u32],
     firsts: &[u32],

@@ -178,7 +178,6 @@ fn count_kernel<I: Numeric>(
 
 /// Sorts a chunk, then writes runs contiguously.
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
 fn place_kernel<I: Numeric>(
     columns: &[I],
     totals: &[u32],

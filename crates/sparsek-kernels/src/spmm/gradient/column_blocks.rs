@@ -220,7 +220,6 @@ fn place(start: u32, bank: u32, nth: u32) -> usize {
 
 /// A unit for each row and block. No sum depends on the order of loads.
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
 fn list_kernel(
     indptr: &[i32],
     indices: &[i32],

@@ -185,7 +185,6 @@ pub fn gradient_shared(
 
 /// Transposes, times row factors.
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
 fn transpose_kernel<E: Float>(
     upstream: &[E],
     factors: &[f32],
@@ -229,7 +228,6 @@ fn transpose_kernel<E: Float>(
 
 /// Adds in order of blocks; writes rows contiguously.
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
 fn combine_kernel<E: Float>(
     selected: &[u32],
     runs: &[u32],

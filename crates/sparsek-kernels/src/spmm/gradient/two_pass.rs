@@ -162,7 +162,6 @@ fn default_scratch(client: &Client) -> usize {
 
 /// Pass 1: a plane for each item.
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
 fn write_kernel<S: Float, I: Numeric, N: Size>(
     parts: &[i32],
     indices: &[i32],
