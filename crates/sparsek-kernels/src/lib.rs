@@ -9,6 +9,13 @@
 //! - [`distance`]: between rows of two CSR matrices, over any semiring.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
+#![allow(
+    clippy::collapsible_if,
+    clippy::collapsible_else_if,
+    clippy::identity_op,
+    clippy::manual_div_ceil,
+    reason = "kernels decide outer conditions when compiled, copy by `+ 0`, and round up by hand"
+)]
 
 pub mod dense;
 mod device;

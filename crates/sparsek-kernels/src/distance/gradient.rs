@@ -6,10 +6,6 @@
 //!
 //! over the other's rows j with column c. One kernel makes weights w and row sums t; a second sums
 //! over transposed columns, in fixed order.
-#![allow(
-    clippy::collapsible_if,
-    reason = "outer conditions are decided when the kernel is compiled"
-)]
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 

@@ -5,7 +5,6 @@
 //!
 //! Atomics order items of similar length. No sum depends on it: row lengths decide cuts, and parts
 //! are added in order.
-#![allow(clippy::manual_div_ceil, reason = "kernels know no `div_ceil` on runtime integers")]
 
 use cubecl::{prelude::*, server::Handle};
 

@@ -1,8 +1,3 @@
-#![allow(
-    clippy::collapsible_if,
-    reason = "outer conditions are decided when the kernel is compiled"
-)]
-
 use cubecl::{ir::ElemType, prelude::*};
 
 use super::tile::{Block, DenseTileConfig, Tile, any_finite, next_row};

@@ -1,9 +1,3 @@
-#![allow(
-    clippy::collapsible_if,
-    clippy::collapsible_else_if,
-    reason = "outer conditions are decided when the kernel is compiled"
-)]
-
 use cubecl::{ir::ElemType, prelude::*};
 
 use super::{

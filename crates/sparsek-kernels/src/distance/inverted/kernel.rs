@@ -1,9 +1,3 @@
-#![allow(
-    clippy::collapsible_if,
-    reason = "outer conditions are decided when the kernel is compiled"
-)]
-#![allow(clippy::identity_op, reason = "a sum is a copy, while a second name is the same variable")]
-
 use cubecl::{ir::ElemType, prelude::*};
 
 use super::accumulator::{

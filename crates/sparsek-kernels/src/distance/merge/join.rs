@@ -1,8 +1,4 @@
 //! Combines results across the diagonal.
-#![allow(
-    clippy::collapsible_if,
-    reason = "outer conditions are decided when the kernel is compiled"
-)]
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 

@@ -2,11 +2,6 @@
 //!
 //! [`RowPair::finish`] makes it from sums over common columns; it walks both rows only after
 //! cancellation or overflow.
-#![allow(
-    clippy::collapsible_if,
-    reason = "outer conditions are decided when the kernel is compiled"
-)]
-#![allow(clippy::identity_op, reason = "a sum is a copy, while a second name is the same variable")]
 
 use cubecl::prelude::*;
 

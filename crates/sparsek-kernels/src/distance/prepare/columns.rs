@@ -5,10 +5,6 @@
 //! reserve room for each counter               one atomic per plane
 //! place the entries
 //! ```
-#![allow(
-    clippy::collapsible_if,
-    reason = "outer conditions are decided when the kernel is compiled"
-)]
 
 use cubecl::{
     ir::{ElemType, UIntKind},

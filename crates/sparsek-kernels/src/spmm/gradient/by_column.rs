@@ -2,11 +2,6 @@
 //!
 //! A cube for each chunk of rows counts its elements and claims a run in each column; another sorts
 //! and writes them. Atomics order the runs; no sum depends on it.
-#![allow(clippy::manual_div_ceil, reason = "kernels know no `div_ceil` on runtime integers")]
-#![allow(
-    clippy::identity_op,
-    reason = "kernels copy a variable that changes later by an operation"
-)]
 
 use cubecl::{
     ir::{ElemType, UIntKind},

@@ -7,7 +7,6 @@
 //!
 //! Units, and teams that begin with different words, read different banks. Entries of overfull
 //! banks fill holes; other holes name zeros behind the block.
-#![allow(clippy::manual_div_ceil, reason = "kernels know no `div_ceil` on runtime integers")]
 
 use cubecl::{
     ir::{ElemType, UIntKind},

@@ -11,7 +11,6 @@
 //!
 //! Entries alone order each sum. SSpMM of MaxK-GNN keeps a row of `dy` instead and adds by
 //! atomics.
-#![allow(clippy::manual_div_ceil, reason = "kernels know no `div_ceil` on runtime integers")]
 
 use cubecl::{
     ir::{ElemType, FloatKind},
