@@ -1,6 +1,6 @@
 use cubecl::prelude::*;
 
-use super::{tuning::ROW_UNITS, types::Prepared};
+use super::{merge::pair::SparseLaunch, tuning::ROW_UNITS, types::Prepared};
 use crate::{
     device::{plane_or_unit, units_per_cube},
     error::KernelError,
@@ -20,21 +20,19 @@ pub(super) fn planes_for(
     Ok((grid, plane))
 }
 
-pub(super) struct Arguments {
-    pub indptr: BufferArg,
-    pub indices: BufferArg,
-    pub values: BufferArg,
-    pub norms: BufferArg,
-}
-
 impl Prepared {
-    pub(super) fn arguments(&self) -> Result<Arguments, KernelError> {
+    pub(super) fn positions(&self) -> Result<[BufferArg; 2], KernelError> {
         let int = i32::elem_type_native();
-        Ok(Arguments {
-            indptr: argument(&self.indptr, "indptr", int, self.rows + 1)?,
-            indices: argument(&self.indices, "indices", int, self.nnz)?,
-            values: argument(&self.values, "values", self.dtype, self.nnz)?,
-            norms: argument(&self.norms, "norms", self.dtype, 2 * self.rows)?,
-        })
+        Ok([
+            argument(&self.indptr, "indptr", int, self.rows + 1)?,
+            argument(&self.indices, "indices", int, self.nnz)?,
+        ])
+    }
+
+    pub(super) fn arguments<S: Float>(&self) -> Result<SparseLaunch<S>, KernelError> {
+        let [indptr, indices] = self.positions()?;
+        let values = argument(&self.values, "values", self.dtype, self.nnz)?;
+        let norms = argument(&self.norms, "norms", self.dtype, 2 * self.rows)?;
+        Ok(SparseLaunch::new(indptr, indices, values, norms))
     }
 }

@@ -2,8 +2,8 @@ use cubecl::{ir::ElemType, prelude::*};
 
 use super::tile::{Block, DenseTileConfig, Tile, any_finite, next_row};
 use crate::distance::{
-    merge::pair::{RowPair, Sparse},
-    semiring::{Dense, Parameter, Semiring},
+    merge::pair::{Matrices, RowPair},
+    semiring::{Dense, Semiring},
 };
 
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
@@ -15,7 +15,6 @@ pub(super) struct DenseTileShape {
     chunks: usize,
     from: usize,
     across: usize,
-    cols: usize,
     blocks: usize,
 }
 
@@ -53,27 +52,16 @@ pub(super) fn starts_kernel(
 
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(super) fn dense_tile_kernel<M: Semiring, S: Float>(
-    x_indptr: &[i32],
-    x_indices: &[i32],
-    x_values: &[S],
-    x_norms: &[S],
-    y_indptr: &[i32],
-    y_indices: &[i32],
-    y_values: &[S],
-    y_norms: &[S],
+    matrices: Matrices<S>,
     x_starts: &[i32],
     y_starts: &[i32],
     output: &mut [S],
-    parameter: Parameter,
     shape: DenseTileShape,
     #[comptime] config: DenseTileConfig,
-    #[comptime] same: bool,
     #[define(S)] _dtype: ElemType,
 ) {
     let plane = comptime!(config.plane as usize);
-    let x = Sparse::<S>::new(x_indptr, x_indices, x_values, x_norms);
-    let y = Sparse::<S>::new(y_indptr, y_indices, y_values, y_norms);
-    let pair = RowPair::<S>::new(x, y, shape.cols as u32, &parameter, same);
+    let pair = RowPair::<S>::new(&matrices);
     let tile = CUBE_POS / shape.chunks;
     let chunk = CUBE_POS - tile * shape.chunks;
     let first = tile * comptime!(config.width());

@@ -168,7 +168,6 @@ impl Pass<'_> {
             dim,
             job.elements().max(starts_len[0]).max(starts_len[1]),
         )?;
-        let [x, y] = [left.matrix.arguments()?, right.matrix.arguments()?];
         // SAFETY: lengths checked; `Matrix` bounds positions.
         unsafe {
             dense_tile_kernel::launch_unchecked::<M>(
@@ -176,18 +175,10 @@ impl Pass<'_> {
                 grid.count,
                 grid.dim,
                 grid.address,
-                x.indptr,
-                x.indices,
-                x.values,
-                x.norms,
-                y.indptr,
-                y.indices,
-                y.values,
-                y.norms,
+                job.matrices_of(left.matrix, right.matrix)?,
                 argument(&x_starts, "starts", int, starts_len[0])?,
                 argument(&y_starts, "starts", int, starts_len[1])?,
                 argument(self.output, "sums", dtype, rows * across)?,
-                job.parameter.launch(),
                 DenseTileShapeLaunch::new(
                     left.rows.start,
                     rows,
@@ -195,11 +186,9 @@ impl Pass<'_> {
                     chunks,
                     right.rows.start,
                     across,
-                    cols,
                     blocks,
                 ),
                 config,
-                job.same,
                 dtype,
             );
         }
@@ -215,7 +204,7 @@ impl RowRange<'_> {
         let starts_len = self.rows.len() * (blocks + 1);
         let starts = allocate(client, "starts", starts_len, int)?;
         let grid = Grid::elementwise(client, starts_len, starts_len.max(self.matrix.nnz))?;
-        let x = self.matrix.arguments()?;
+        let [indptr, indices] = self.matrix.positions()?;
         // SAFETY: as in `launch`.
         unsafe {
             starts_kernel::launch_unchecked(
@@ -223,8 +212,8 @@ impl RowRange<'_> {
                 grid.count,
                 grid.dim,
                 grid.address,
-                x.indptr,
-                x.indices,
+                indptr,
+                indices,
                 argument(&starts, "starts", int, starts_len)?,
                 self.rows.start,
                 block,

@@ -74,7 +74,6 @@ pub(in crate::distance) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelEr
         scan::<M>(job, &others, Pass::Lacking)?;
     }
     let grid = Grid::elementwise(client, pairs, job.elements())?;
-    let [x, y] = [job.x.arguments()?, job.y.arguments()?];
     // SAFETY: as above; `Matrix` bounds positions.
     unsafe {
         finish_kernel::launch_unchecked::<M>(
@@ -82,21 +81,11 @@ pub(in crate::distance) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelEr
             grid.count,
             grid.dim,
             grid.address,
-            x.indptr,
-            x.indices,
-            x.values,
-            x.norms,
-            y.indptr,
-            y.indices,
-            y.values,
-            y.norms,
+            job.matrices()?,
             job.output()?,
             argument(&others, "sums", dtype, others_len)?,
-            job.parameter.launch(),
             job.rows.start,
             job.y.rows,
-            job.x.cols as u32,
-            job.same,
             dtype,
         );
     }
@@ -129,7 +118,6 @@ fn scan<M: Semiring>(job: &Job, others: &Handle, pass: Pass) -> Result<(), Kerne
     let dim = CubeDim::new_2d(plane, planes);
     let grid = Grid::new(client, held.1[1], dim, job.elements())?;
     let others_len = if M::NEEDS.other { job.pairs() } else { 1 };
-    let [held_buffers, scanned_buffers] = [held.0.arguments()?, scanned.0.arguments()?];
     // SAFETY: lengths checked; `Matrix` bounds positions.
     unsafe {
         scan_kernel::launch_unchecked::<M>(
@@ -137,14 +125,8 @@ fn scan<M: Semiring>(job: &Job, others: &Handle, pass: Pass) -> Result<(), Kerne
             grid.count,
             grid.dim,
             grid.address,
-            held_buffers.indptr,
-            held_buffers.indices,
-            held_buffers.values,
-            held_buffers.norms,
-            scanned_buffers.indptr,
-            scanned_buffers.indices,
-            scanned_buffers.values,
-            scanned_buffers.norms,
+            held.0.arguments()?,
+            scanned.0.arguments()?,
             argument(&rows, "rows", int, scanned.0.nnz)?,
             job.output()?,
             argument(others, "sums", dtype, others_len)?,

@@ -87,7 +87,6 @@ pub(in crate::distance) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelEr
     let grid = Grid::new(client, groups * columns.tiles, dim, job.elements().max(counters))?;
     let int = i32::elem_type_native();
     let dtype = job.x.dtype;
-    let [x, y] = [job.x.arguments()?, job.y.arguments()?];
     let waiting = if M::NEEDS.other_waits() { job.pairs() } else { 1 };
     let others = allocate(client, "sums", waiting, dtype)?;
     // SAFETY: lengths checked; `Matrix` bounds positions.
@@ -97,20 +96,12 @@ pub(in crate::distance) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelEr
             grid.count,
             grid.dim,
             grid.address,
-            x.indptr,
-            x.indices,
-            x.values,
-            x.norms,
-            y.indptr,
-            y.indices,
-            y.values,
-            y.norms,
+            job.matrices()?,
             argument(&columns.starts, "starts", int, counters)?,
             argument(&columns.ends, "ends", int, counters)?,
             columns.argument(dtype)?,
             job.output()?,
             argument(&others, "sums", dtype, waiting)?,
-            job.parameter.launch(),
             InvertedShapeLaunch::new(
                 job.rows.start,
                 job.rows.len(),
@@ -122,7 +113,6 @@ pub(in crate::distance) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelEr
                 job.y.nnz,
             ),
             config,
-            job.same,
             [dtype, bits(dtype)],
         );
     }

@@ -127,7 +127,6 @@ fn multiply<M: Semiring>(job: &Job, [x, y]: [&Packed; 2], half: bool) -> Result<
     let elements = job.elements().max(x.loads()).max(y.loads());
     let grid = Grid::new(client, cubes, dim, elements)?;
     let word = u32::elem_type_native();
-    let [left, right] = [job.x.arguments()?, job.y.arguments()?];
     // SAFETY: lengths checked; `Matrix` bounds positions.
     unsafe {
         tensor_core_kernel::launch_unchecked::<M>(
@@ -137,19 +136,10 @@ fn multiply<M: Semiring>(job: &Job, [x, y]: [&Packed; 2], half: bool) -> Result<
             grid.address,
             argument(x.handle(), "rows", word, 4 * x.loads())?,
             argument(y.handle(), "rows", word, 4 * y.loads())?,
-            left.indptr,
-            left.indices,
-            left.values,
-            left.norms,
-            right.indptr,
-            right.indices,
-            right.values,
-            right.norms,
+            job.matrices()?,
             job.output()?,
-            job.parameter.launch(),
             shape(job, y.steps()),
             half,
-            job.same,
             job.x.dtype,
         );
     }
@@ -158,7 +148,6 @@ fn multiply<M: Semiring>(job: &Job, [x, y]: [&Packed; 2], half: bool) -> Result<
 
 fn finish<M: Semiring>(job: &Job, half: bool) -> Result<(), KernelError> {
     let grid = Grid::elementwise(job.client, job.pairs(), job.elements())?;
-    let [left, right] = [job.x.arguments()?, job.y.arguments()?];
     // SAFETY: as in `multiply`.
     unsafe {
         finish_kernel::launch_unchecked::<M>(
@@ -166,19 +155,10 @@ fn finish<M: Semiring>(job: &Job, half: bool) -> Result<(), KernelError> {
             grid.count,
             grid.dim,
             grid.address,
-            left.indptr,
-            left.indices,
-            left.values,
-            left.norms,
-            right.indptr,
-            right.indices,
-            right.values,
-            right.norms,
+            job.matrices()?,
             job.output()?,
-            job.parameter.launch(),
             shape(job, 0),
             half,
-            job.same,
             job.x.dtype,
         );
     }
@@ -187,5 +167,5 @@ fn finish<M: Semiring>(job: &Job, half: bool) -> Result<(), KernelError> {
 
 fn shape(job: &Job, steps: usize) -> TensorCoreShapeLaunch {
     let Range { start, end } = job.rows;
-    TensorCoreShapeLaunch::new(start, end - start, job.y.rows, job.x.cols as u32, steps)
+    TensorCoreShapeLaunch::new(start, end - start, job.y.rows, steps)
 }
