@@ -2,11 +2,7 @@
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
-use super::{
-    operand::{Factors, Operand, row_factor},
-    partition::ITEM_WORDS,
-    tuning::COMBINE_UNITS,
-};
+use super::{operand::Operand, partition::ITEM_WORDS, tuning::COMBINE_UNITS};
 use crate::{
     error::KernelError,
     launch::{Grid, argument},
@@ -51,7 +47,7 @@ impl PartialSums<'_> {
                 cut,
                 self.width,
                 units,
-                self.operand.factors(),
+                self.operand.scales.rows.is_some(),
                 [self.dtype, self.sum],
             );
         }
@@ -69,7 +65,7 @@ fn combine_kernel<E: Float, S: Float>(
     cut: usize,
     width: usize,
     units: usize,
-    #[comptime] factors: Factors,
+    #[comptime] scaled: bool,
     #[define(E, S)] _dtypes: [ElemType; 2],
 ) {
     let mut position = ABSOLUTE_POS;
@@ -92,8 +88,8 @@ fn combine_kernel<E: Float, S: Float>(
                 sum += partials[(first + slot) * width + column];
             }
             let row = row as usize;
-            if comptime!(factors.rows) {
-                sum *= row_factor::<S>(rows, row, factors);
+            if comptime!(scaled) {
+                sum *= rows[row];
             }
             output[row * width + column] = E::cast_from(sum);
             position += units;

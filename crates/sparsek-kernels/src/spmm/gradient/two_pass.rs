@@ -23,11 +23,12 @@ use crate::{
     launch::{Grid, aligned, allocate, argument, fill_zero},
     spmm::{
         compressed::Compressed,
-        operand::{Entries, row_factor},
+        operand::{Entries, Operand},
         partial_sums::PartialSums,
         partition::Item,
         plane_layout::{Limits, PlaneLayout, require_planes},
         tuning::{TWO_PASS_ADD_FLIGHT, TWO_PASS_MEMORY_FRACTION, TWO_PASS_WRITE_FLIGHT},
+        types::Scales,
     },
 };
 
@@ -82,7 +83,10 @@ pub fn gradient_two_pass(
     let slots = (transposed.partition.slots() * k).max(vector);
     let partials = allocate(client, "partials", slots, dtype)?;
     let limits = Limits { vector, sums: usize::MAX, flight: TWO_PASS_WRITE_FLIGHT };
-    let layout = PlaneLayout::new(client, plane, operand, [k, width], limits);
+    let layout = PlaneLayout::new(client, plane, [k, width], limits);
+    // Pass 2 applies `cols`: rows of the transpose.
+    let scales = Scales { cols: None, ..operand.scales };
+    let without_cols = Operand { scales, ..*operand };
     let int = i32::elem_type_native();
     let largest = elements.max(csr.rows * width).max(csr.nnz).max(part * k);
     let items = operand.partition.items();
@@ -93,7 +97,6 @@ pub fn gradient_two_pass(
         let products = || argument(&products, "products", dtype, part * k);
         let dim = CubeDim::new_2d(plane, layout.planes);
         let grid = Grid::new(client, items.div_ceil(layout.planes as usize), dim, largest)?;
-        let arguments = operand.arguments(client, dtype, dtype)?;
         // SAFETY: `argument` checks lengths; `Csr`, `Compressed`, `Product` promise indices.
         unsafe {
             write_kernel::launch_unchecked(
@@ -103,11 +106,7 @@ pub fn gradient_two_pass(
                 grid.address,
                 vector,
                 operand.partition.argument()?,
-                arguments.indices,
-                arguments.weights,
-                arguments.entries,
-                arguments.rows,
-                arguments.cols,
+                without_cols.entries(client, dtype, dtype)?,
                 argument(upstream, "upstream", dtype, csr.rows * width)?,
                 argument(x.columns, "columns", x.index, elements)?,
                 products()?,
@@ -164,11 +163,7 @@ fn default_scratch(client: &Client) -> usize {
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn write_kernel<S: Float, I: Numeric, N: Size>(
     parts: &[i32],
-    indices: &[i32],
-    weights: &[S],
-    entries: &[i32],
-    rows: &[S],
-    cols: &[S],
+    source: Entries<S, S>,
     upstream: &[S],
     columns: &[Vector<I, N>],
     products: &mut [Vector<S, N>],
@@ -193,15 +188,11 @@ fn write_kernel<S: Float, I: Numeric, N: Size>(
     let own = UNIT_POS_Y as usize * width;
     let mut dense = Shared::<[S]>::new_slice(comptime!(layout.planes as usize * layout.width));
     let row = item.row as usize;
-    let factor = row_factor::<S>(rows, row, comptime!(layout.factors));
-    load_row::<S>(&mut dense, upstream, row, factor, layout);
+    load_row::<S>(&mut dense, upstream, row, source.row_factor(row), layout);
 
     let teams = comptime!(layout.teams());
     let team = UNIT_POS_X / layout.team;
     let lane = UNIT_POS_X - team * layout.team;
-    let factors = comptime!(layout.factors);
-    // Pass 2 applies `cols`: rows of the transpose.
-    let source = Entries::<S, S>::new(indices, weights, entries, cols, factors.without_cols());
     let mut entry = start + i32::cast_from(team);
     while entry < stop {
         let mut places = Array::<Vector<I, N>>::new(comptime!(layout.flight * layout.loads));
@@ -230,7 +221,7 @@ fn write_kernel<S: Float, I: Numeric, N: Size>(
                     #[unroll]
                     for v in 0..layout.vector {
                         let value = dense[own + usize::cast_from(places.extract(v))];
-                        if comptime!(layout.factors.weighted) {
+                        if comptime!(source.factors.weighted) {
                             values.insert(v, factors[i] * value);
                         } else {
                             values.insert(v, value);
