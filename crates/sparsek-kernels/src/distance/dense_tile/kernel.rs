@@ -1,9 +1,12 @@
 use cubecl::{ir::ElemType, prelude::*};
 
 use super::tile::{Block, DenseTileConfig, Tile, any_finite, next_row};
-use crate::distance::{
-    merge::pair::{Matrices, RowPair},
-    semiring::{Dense, Semiring},
+use crate::{
+    distance::{
+        merge::pair::{Matrices, RowPair},
+        semiring::{Dense, Semiring},
+    },
+    primitives::csr::first_from,
 };
 
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
@@ -33,21 +36,10 @@ pub(super) fn starts_kernel(
     }
     let row = ABSOLUTE_POS / (blocks + 1);
     let number = ABSOLUTE_POS - row * (blocks + 1);
-    let mut low = indptr[first + row];
-    let mut high = indptr[first + row + 1];
+    let end = indptr[first + row + 1];
+    let from = select(number == blocks, end, indptr[first + row]);
     let column = i32::cast_from(number * block);
-    if number == blocks {
-        low = high;
-    }
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if indices[middle as usize] < column {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    starts[ABSOLUTE_POS] = low;
+    starts[ABSOLUTE_POS] = first_from(indices, from, end, column);
 }
 
 #[cube(launch_unchecked, address_type = "dynamic")]

@@ -18,6 +18,7 @@ use crate::{
     device::{require_dtype, units_per_cube},
     error::KernelError,
     launch::{Grid, allocate, argument, fill_zero},
+    primitives::csr::first_from,
     spmm::{
         plane_layout::require_planes,
         tuning::{BLOCK_MIN_ENTRIES, BLOCKS_MIN_NNZ, LIST_UNITS, MAX_BLOCKS},
@@ -193,21 +194,6 @@ fn extent_words([rows, cols, _]: [usize; 3], max_columns: usize) -> usize {
 fn max_loads([rows, cols, nnz]: [usize; 3], max_columns: usize) -> usize {
     let blocks = cols.div_ceil(block_columns(cols, max_columns));
     nnz / LOAD + (rows * blocks).min(nnz).max(1)
-}
-
-#[cube]
-fn first_from(indices: &[i32], from: i32, to: i32, column: i32) -> i32 {
-    let mut low = from;
-    let mut high = to;
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if indices[middle as usize] < column {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    low
 }
 
 /// Place of the nth entry of a bank; each word of a unit has two.
