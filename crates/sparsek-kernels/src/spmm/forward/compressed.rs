@@ -63,9 +63,7 @@ pub(crate) fn launch(
         return Ok(output);
     }
     let largest = elements.max(csr.cols * x.k).max(csr.nnz);
-    let slots = (partition.slots() * x.width).max(1);
-    let partials = allocate(client, "partials", slots, sum)?;
-    let partials_argument = argument(&partials, "partials", sum, slots)?;
+    let partials = PartialSums::new(client, operand, [x.dtype, sum], x.width, 1)?;
     let packed = match plan {
         CompressedPlan::Packed(_) => Some(pack(client, csr, x)?),
         _ => None,
@@ -100,7 +98,7 @@ pub(crate) fn launch(
                     values,
                     columns,
                     result,
-                    partials_argument,
+                    partials.argument()?,
                     partition.items(),
                     x.k as u32,
                     layout.values / vector,
@@ -123,7 +121,7 @@ pub(crate) fn launch(
                     values,
                     columns,
                     result,
-                    partials_argument,
+                    partials.argument()?,
                     partition.items(),
                     x.k as u32,
                     x.width,
@@ -132,15 +130,7 @@ pub(crate) fn launch(
             }
         }
     }
-    let sums = PartialSums {
-        operand,
-        partials: &partials,
-        output: &output,
-        dtype: x.dtype,
-        sum,
-        width: x.width,
-    };
-    sums.combine(client)?;
+    partials.combine(client, &output)?;
     Ok(output)
 }
 

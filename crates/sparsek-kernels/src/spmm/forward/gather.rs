@@ -81,8 +81,8 @@ impl<'a> Gather<'a> {
         }
         let [vector, slice] = self.widths(client);
         let slices = across.div_ceil(slice);
-        let slots = (partition.slots() * across).max(1);
-        let partials = allocate(client, "partials", slots, self.sum)?;
+        let dtypes = [self.dtype, self.sum];
+        let partials = PartialSums::new(client, self.operand, dtypes, across, vector)?;
         let units = partition.items() * (slice / vector) * slices;
         let largest = elements.max(csr.cols * self.width).max(csr.nnz);
         let grid = Grid::elementwise(client, units, largest)?;
@@ -104,7 +104,7 @@ impl<'a> Gather<'a> {
                 argument(self.x, "x", self.dtype, csr.cols * self.width)?,
                 argument(columns, "columns", index, needed)?,
                 argument(&output, "output", self.dtype, elements)?,
-                argument(&partials, "partials", self.sum, slots)?,
+                partials.argument()?,
                 partition.items(),
                 (across / vector) as u32,
                 (slice / vector) as u32,
@@ -113,15 +113,7 @@ impl<'a> Gather<'a> {
                 [self.dtype, self.sum, index],
             );
         }
-        let sums = PartialSums {
-            operand: self.operand,
-            partials: &partials,
-            output: &output,
-            dtype: self.dtype,
-            sum: self.sum,
-            width: across,
-        };
-        sums.combine(client)?;
+        partials.combine(client, &output)?;
         Ok(output)
     }
 }

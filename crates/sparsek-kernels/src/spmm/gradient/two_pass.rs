@@ -21,6 +21,7 @@ use crate::{
     device::rounded_accumulator,
     error::KernelError,
     launch::{Grid, aligned, allocate, argument, fill_zero},
+    primitives::csr::first_from,
     spmm::{
         compressed::Compressed,
         operand::{Entries, Operand},
@@ -80,8 +81,7 @@ pub fn gradient_two_pass(
     let most = scratch / (k * dtype.size());
     let part = csr.nnz.div_ceil(csr.nnz.div_ceil(most.max(1)));
     let products = allocate(client, "products", part * k, dtype)?;
-    let slots = (transposed.partition.slots() * k).max(vector);
-    let partials = allocate(client, "partials", slots, dtype)?;
+    let partials = PartialSums::new(client, transposed, [dtype; 2], k, vector)?;
     let limits = Limits { vector, sums: usize::MAX, flight: TWO_PASS_WRITE_FLIGHT };
     let layout = PlaneLayout::new(client, plane, [k, width], limits);
     // Pass 2 applies `cols`: rows of the transpose.
@@ -129,7 +129,7 @@ pub fn gradient_two_pass(
                 products()?,
                 transposed.arguments(client, dtype, dtype)?.rows,
                 argument(&output, "gradient", dtype, elements)?,
-                argument(&partials, "partials", dtype, slots)?,
+                partials.argument()?,
                 transposed_items,
                 csr.nnz as i32,
                 range[0],
@@ -140,15 +140,7 @@ pub fn gradient_two_pass(
             );
         }
     }
-    let sums = PartialSums {
-        operand: transposed,
-        partials: &partials,
-        output: &output,
-        dtype,
-        sum: dtype,
-        width: k,
-    };
-    sums.combine(client)?;
+    partials.combine(client, &output)?;
     Ok(output)
 }
 
@@ -271,16 +263,8 @@ fn add_kernel<S: Float, N: Size>(
         } else {
             sum = partials[target];
         }
-        // Finds the first entry of this part: numbers ascend.
-        let mut high = item.end;
-        while entry < high {
-            let middle = entry + (high - entry) / 2;
-            if numbers[middle as usize] < first {
-                entry = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
+        // The first entry of this part: numbers ascend.
+        entry = first_from(numbers, item.start, item.end, first);
     }
     let mut more = entry < item.end;
     while more {
