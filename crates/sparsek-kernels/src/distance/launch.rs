@@ -1,8 +1,12 @@
-use cubecl::prelude::*;
+use cubecl::{features::Plane, prelude::*};
 
-use super::{merge::pair::SparseLaunch, tuning::ROW_UNITS, types::Prepared};
+use super::{
+    merge::pair::SparseLaunch,
+    tuning::ROW_UNITS,
+    types::{Prepared, Routine},
+};
 use crate::{
-    device::{plane_or_unit, units_per_cube},
+    device::{LLVMPIPE_REFUSAL, is_llvmpipe, plane_or_unit, units_per_cube},
     error::KernelError,
     launch::{Grid, argument},
 };
@@ -18,6 +22,21 @@ pub(super) fn planes_for(
     let dim = CubeDim::new_2d(plane, planes);
     let grid = Grid::new(client, items.div_ceil(planes as usize), dim, elements)?;
     Ok((grid, plane))
+}
+
+pub(super) fn refused(routine: Routine, reason: impl Into<String>) -> KernelError {
+    KernelError::Routine { routine: routine.name(), reason: reason.into() }
+}
+
+/// Refuses devices whose planes cannot synchronize, and llvmpipe.
+pub(super) fn check_planes(client: &Client, routine: Routine) -> Result<(), KernelError> {
+    if is_llvmpipe(client) {
+        return Err(refused(routine, LLVMPIPE_REFUSAL));
+    }
+    if plane_or_unit(client) > 1 && !client.features().plane.contains(Plane::Sync) {
+        return Err(refused(routine, "planes cannot synchronize"));
+    }
+    Ok(())
 }
 
 impl Prepared {

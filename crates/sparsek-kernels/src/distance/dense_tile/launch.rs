@@ -10,13 +10,14 @@ use crate::{
     device::{LLVMPIPE_REFUSAL, is_llvmpipe, multiprocessors, plane_or_unit, units_per_cube},
     distance::{
         job::Job,
+        launch::refused,
         merge::join,
         prepare::columns::check_cols,
         semiring::{Dense, Needs, Semiring},
         tuning::{
             TILE_COLUMNS, TILE_CUBES, TILE_FILL_ROWS, TILE_ROWS, TILE_ROWS_ONE_PASS, TILE_UNITS,
         },
-        types::{Matrix, Prepared},
+        types::{Matrix, Prepared, Routine},
     },
     error::KernelError,
     launch::{Grid, allocate, argument},
@@ -25,32 +26,25 @@ use crate::{
 /// Shared bytes without values.
 const SPARE: usize = 64;
 
-fn refused(reason: String) -> KernelError {
-    KernelError::Routine { routine: "dense_tile", reason }
-}
-
 pub(in crate::distance) fn check(
     client: &Client,
     needs: &Needs,
     matrix: &Matrix,
 ) -> Result<(), KernelError> {
     if needs.dense.is_none() {
-        return Err(refused("the distance does not sum against dense rows".into()));
+        let reason = "the distance does not sum against dense rows";
+        return Err(refused(Routine::DenseTile, reason));
     }
     if is_llvmpipe(client) {
-        return Err(refused(LLVMPIPE_REFUSAL.into()));
+        return Err(refused(Routine::DenseTile, LLVMPIPE_REFUSAL));
     }
     check_cols("dense_tile", matrix.cols)?;
-    check_shared_memory(client)
-}
-
-fn check_shared_memory(client: &Client) -> Result<(), KernelError> {
     let wanted = 2 * plane_or_unit(client) as usize * size_of::<f64>() + SPARE;
     let limit = client.properties().hardware.max_shared_memory_size;
     if limit < wanted {
-        return Err(refused(format!(
-            "a column needs {wanted} bytes of shared memory; the device has {limit}"
-        )));
+        let reason =
+            format!("a column needs {wanted} bytes of shared memory; the device has {limit}");
+        return Err(refused(Routine::DenseTile, reason));
     }
     Ok(())
 }

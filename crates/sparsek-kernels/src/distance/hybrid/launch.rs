@@ -1,8 +1,4 @@
-use cubecl::{
-    features::{AtomicUsage, Plane},
-    prelude::*,
-    server::Handle,
-};
+use cubecl::{features::AtomicUsage, prelude::*, server::Handle};
 
 use super::{
     kernel::{begin_kernel, finish_kernel, rows_kernel, scan_kernel},
@@ -10,38 +6,32 @@ use super::{
     types::{HybridConfig, HybridShapeLaunch, Pass, carried_bytes},
 };
 use crate::{
-    device::{LLVMPIPE_REFUSAL, is_llvmpipe, plane_or_unit, units_per_cube},
+    device::{plane_or_unit, units_per_cube},
     distance::{
         job::Job,
+        launch::{check_planes, refused},
         semiring::{Needs, Semiring},
         tuning::{HYBRID_LEAST_BYTES, HYBRID_LONE_UNITS, HYBRID_SHARED_BYTES, HYBRID_UNITS},
-        types::Prepared,
+        types::{Prepared, Routine},
     },
     error::KernelError,
     launch::{Grid, allocate, argument},
 };
 
-fn refused(reason: String) -> KernelError {
-    KernelError::Routine { routine: "hybrid", reason }
-}
-
 pub(in crate::distance) fn check(client: &Client) -> Result<(), KernelError> {
-    if is_llvmpipe(client) {
-        return Err(refused(LLVMPIPE_REFUSAL.into()));
-    }
-    if plane_or_unit(client) > 1 && !client.features().plane.contains(Plane::Sync) {
-        return Err(refused("planes cannot synchronize".into()));
-    }
+    check_planes(client, Routine::Hybrid)?;
     let atomic = Type::atomic(u32::elem_type_native());
     let has = client.properties().atomic_type_usage(atomic);
     if !has.is_superset(AtomicUsage::CompareExchange | AtomicUsage::Bitwise) {
-        return Err(refused("there is no atomic compare-exchange of 32-bit words".into()));
+        let reason = "there is no atomic compare-exchange of 32-bit words";
+        return Err(refused(Routine::Hybrid, reason));
     }
     let limit = client.properties().hardware.max_shared_memory_size;
     if limit < HYBRID_LEAST_BYTES {
-        return Err(refused(format!(
+        let reason = format!(
             "{HYBRID_LEAST_BYTES} bytes of shared memory are required; the device has {limit}"
-        )));
+        );
+        return Err(refused(Routine::Hybrid, reason));
     }
     Ok(())
 }

@@ -1,13 +1,14 @@
-use cubecl::{features::Plane, prelude::*};
+use cubecl::prelude::*;
 
 use super::{
     accumulator::{InvertedConfig, SPARE},
     kernel::{InvertedShapeLaunch, inverted_kernel},
 };
 use crate::{
-    device::{LLVMPIPE_REFUSAL, accumulator, is_llvmpipe, plane_or_unit, units_per_cube},
+    device::{accumulator, plane_or_unit, units_per_cube},
     distance::{
         job::Job,
+        launch::{check_planes, refused},
         merge::join,
         prepare::{
             columns::{bits, row_tiles},
@@ -15,15 +16,11 @@ use crate::{
         },
         semiring::{Needs, Semiring},
         tuning::{INVERTED_UNITS, PLANES_PER_ROW, PLANES_PER_ROW_FROM, TILE_BYTES},
-        types::Matrix,
+        types::{Matrix, Routine},
     },
     error::KernelError,
     launch::{Grid, allocate, argument},
 };
-
-fn refused(reason: String) -> KernelError {
-    KernelError::Routine { routine: "inverted", reason }
-}
 
 pub(in crate::distance) fn check(
     client: &Client,
@@ -31,20 +28,14 @@ pub(in crate::distance) fn check(
     matrix: &Matrix,
 ) -> Result<(), KernelError> {
     if !needs.annihilates {
-        return Err(refused("columns of only one row count".into()));
+        return Err(refused(Routine::Inverted, "columns of only one row count"));
     }
-    if is_llvmpipe(client) {
-        return Err(refused(LLVMPIPE_REFUSAL.into()));
-    }
-    if plane_or_unit(client) > 1 && !client.features().plane.contains(Plane::Sync) {
-        return Err(refused("planes cannot synchronize".into()));
-    }
+    check_planes(client, Routine::Inverted)?;
     let limit = client.properties().hardware.max_shared_memory_size;
     if limit < 2 * TILE_BYTES {
         let wanted = 2 * TILE_BYTES;
-        return Err(refused(format!(
-            "it needs {wanted} bytes of shared memory; the device has {limit}"
-        )));
+        let reason = format!("it needs {wanted} bytes of shared memory; the device has {limit}");
+        return Err(refused(Routine::Inverted, reason));
     }
     row_tiles(matrix.rows, matrix.cols, accumulator(client, matrix.dtype)?, needs).map(drop)
 }

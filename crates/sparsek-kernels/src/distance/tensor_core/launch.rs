@@ -9,10 +9,11 @@ use crate::{
     device::accumulator,
     distance::{
         job::Job,
+        launch,
         merge::join,
         prepare::packed::Packed,
         semiring::{Inner, Needs, Semiring},
-        types::{Matrix, Prepared},
+        types::{Matrix, Prepared, Routine},
     },
     error::KernelError,
     launch::{Grid, argument},
@@ -26,8 +27,8 @@ const MOST: f32 = 2048.0;
 const MOST_SUM: f64 = 16_777_216.0;
 const MOST_BYTES: usize = 256 << 20;
 
-fn refused(reason: String) -> KernelError {
-    KernelError::Routine { routine: "tensor_core", reason }
+fn refused(reason: impl Into<String>) -> KernelError {
+    launch::refused(Routine::TensorCore, reason)
 }
 
 /// Whether the device has the instruction.
@@ -41,7 +42,7 @@ pub(in crate::distance) fn check(
     matrix: &Matrix,
 ) -> Result<(), KernelError> {
     if needs.inner.is_none() {
-        return Err(refused("the total is not an inner product".into()));
+        return Err(refused("the total is not an inner product"));
     }
     let dtype = accumulator(client, matrix.dtype)?;
     if dtype != f32::elem_type_native() {
