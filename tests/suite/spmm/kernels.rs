@@ -172,12 +172,14 @@ fn partition(backend: &Backend) -> Result<(), String> {
         let there = csr.rows + 2 * (csr.indices.len() / (most + 1));
         let mut longest = i32::MAX;
         for &[start, end, row, slot] in items[..there].iter().filter(|item| item[2] >= 0) {
-            // Lengths within a bucket differ by less than a fourth, but for the last part of a row;
+            // Lengths within a bucket differ by less than a fourth, parts of a row by one at most;
             // llvmpipe does not split rows.
             let whole = csr.indptr[row as usize + 1] as usize - csr.indptr[row as usize] as usize;
             let length = whole.div_ceil(whole.div_ceil(most).max(1)) as i32;
             if !backend.is_llvmpipe()
-                && (end - start > length || length * 4 > longest.saturating_mul(5))
+                && (end - start > length
+                    || end - start < length - 1
+                    || length * 4 > longest.saturating_mul(5))
             {
                 return Err(format!("{shape:?}: row {row} from {start} to {end} after {longest}"));
             }

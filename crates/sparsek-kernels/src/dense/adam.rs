@@ -87,7 +87,6 @@ pub fn adam_step(
 }
 
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(clippy::too_many_arguments)]
 fn adam_kernel<E: Float, S: Float, N: Size>(
     parameter: &[Vector<E, N>],
     gradient: &[Vector<E, N>],

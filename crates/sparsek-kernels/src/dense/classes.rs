@@ -199,7 +199,6 @@ fn loss_kernel<E: Float, L: Int, S: Float>(
 }
 
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(clippy::too_many_arguments)]
 fn loss_gradient_kernel<E: Float, L: Int, S: Float>(
     scores: &[E],
     labels: &[L],

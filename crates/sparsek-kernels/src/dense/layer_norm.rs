@@ -239,7 +239,6 @@ fn normalized<E: Float, S: Float, N: Size>(
 }
 
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
 fn normalize_kernel<E: Float, S: Float, N: Size>(
     x: &[Vector<E, N>],
     gamma: &[Vector<E, N>],
@@ -269,7 +268,6 @@ fn normalize_kernel<E: Float, S: Float, N: Size>(
 
 /// `dx = inverse (g - mean(g) - n mean(g n))`, with `g = upstream gamma`, normalized row `n`.
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
 fn gradient_kernel<E: Float, S: Float, N: Size>(
     x: &[Vector<E, N>],
     gamma: &[Vector<E, N>],

@@ -50,7 +50,6 @@ pub fn exclude_self(
 }
 
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(clippy::too_many_arguments, reason = "two buffers in, two out")]
 fn exclude_self_kernel<S: Numeric, I: Numeric>(
     values: &[S],
     indices: &[I],

@@ -6,10 +6,6 @@
 //!
 //! over the other's rows j with column c. One kernel makes weights w and row sums t; a second sums
 //! over transposed columns, in fixed order.
-#![allow(
-    clippy::collapsible_if,
-    reason = "outer conditions are decided when the kernel is compiled"
-)]
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
@@ -128,7 +124,6 @@ pub fn gradient(
 }
 
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(clippy::too_many_arguments, reason = "four buffers in, two out")]
 fn weights_kernel<S: Float>(
     upstream: &[S],
     distances: &[S],
@@ -194,7 +189,6 @@ fn sign<S: Float>(a: S) -> S {
 }
 
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(clippy::too_many_arguments, reason = "two matrices and what is made of their distances")]
 fn entries_kernel<E: Float, V: Float, S: Float>(
     indptr: &[i32],
     indices: &[i32],

@@ -3,6 +3,7 @@ use std::ops::Range;
 use cubecl::{prelude::*, server::Handle};
 
 use super::{
+    merge::pair::MatricesLaunch,
     prepare::{columns::Columns, packed::Packed},
     semiring::{Needs, Parameter},
     types::Prepared,
@@ -43,6 +44,21 @@ impl Job<'_> {
         let entries = self.x.nnz.max(self.y.nnz);
         let rows = 2 * self.x.rows.max(self.y.rows);
         self.pairs().max(entries).max(rows)
+    }
+
+    pub(super) fn matrices<S: Float>(&self) -> Result<MatricesLaunch<S>, KernelError> {
+        self.matrices_of(self.x, self.y)
+    }
+
+    /// `x` and `y`, or exchanged.
+    pub(super) fn matrices_of<S: Float>(
+        &self,
+        left: &Prepared,
+        right: &Prepared,
+    ) -> Result<MatricesLaunch<S>, KernelError> {
+        let [left, right] = [left.arguments()?, right.arguments()?];
+        let parameter = self.parameter.launch();
+        Ok(MatricesLaunch::new(left, right, self.x.cols as u32, parameter, self.same))
     }
 
     pub(super) fn output(&self) -> Result<BufferArg, KernelError> {

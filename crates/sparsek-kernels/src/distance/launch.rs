@@ -1,8 +1,12 @@
-use cubecl::prelude::*;
+use cubecl::{features::Plane, prelude::*};
 
-use super::{tuning::ROW_UNITS, types::Prepared};
+use super::{
+    merge::pair::SparseLaunch,
+    tuning::ROW_UNITS,
+    types::{Prepared, Routine},
+};
 use crate::{
-    device::{plane_or_unit, units_per_cube},
+    device::{LLVMPIPE_REFUSAL, is_llvmpipe, plane_or_unit, require_buffers, units_per_cube},
     error::KernelError,
     launch::{Grid, argument},
 };
@@ -20,21 +24,39 @@ pub(super) fn planes_for(
     Ok((grid, plane))
 }
 
-pub(super) struct Arguments {
-    pub indptr: BufferArg,
-    pub indices: BufferArg,
-    pub values: BufferArg,
-    pub norms: BufferArg,
+pub(super) fn refused(routine: Routine, reason: impl Into<String>) -> KernelError {
+    KernelError::Routine { routine: routine.name(), reason: reason.into() }
+}
+
+/// Refuses devices that bind fewer buffers or whose planes cannot synchronize, and llvmpipe.
+pub(super) fn check_planes(
+    client: &Client,
+    routine: Routine,
+    buffers: usize,
+) -> Result<(), KernelError> {
+    if is_llvmpipe(client) {
+        return Err(refused(routine, LLVMPIPE_REFUSAL));
+    }
+    require_buffers(client, buffers).map_err(|error| refused(routine, error.to_string()))?;
+    if plane_or_unit(client) > 1 && !client.features().plane.contains(Plane::Sync) {
+        return Err(refused(routine, "planes cannot synchronize"));
+    }
+    Ok(())
 }
 
 impl Prepared {
-    pub(super) fn arguments(&self) -> Result<Arguments, KernelError> {
+    pub(super) fn positions(&self) -> Result<[BufferArg; 2], KernelError> {
         let int = i32::elem_type_native();
-        Ok(Arguments {
-            indptr: argument(&self.indptr, "indptr", int, self.rows + 1)?,
-            indices: argument(&self.indices, "indices", int, self.nnz)?,
-            values: argument(&self.values, "values", self.dtype, self.nnz)?,
-            norms: argument(&self.norms, "norms", self.dtype, 2 * self.rows)?,
-        })
+        Ok([
+            argument(&self.indptr, "indptr", int, self.rows + 1)?,
+            argument(&self.indices, "indices", int, self.nnz)?,
+        ])
+    }
+
+    pub(super) fn arguments<S: Float>(&self) -> Result<SparseLaunch<S>, KernelError> {
+        let [indptr, indices] = self.positions()?;
+        let values = argument(&self.values, "values", self.dtype, self.nnz)?;
+        let norms = argument(&self.norms, "norms", self.dtype, 2 * self.rows)?;
+        Ok(SparseLaunch::new(indptr, indices, values, norms))
     }
 }

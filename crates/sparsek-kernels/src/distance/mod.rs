@@ -104,23 +104,16 @@ impl Index {
         }
         let routine = match routine {
             None => choose(client, distance, None, matrix, None),
-            Some(Routine::Inverted) => {
-                inverted::check(client, &needs, matrix)?;
-                Routine::Inverted
+            Some(routine) => {
+                match routine {
+                    Routine::Inverted => inverted::check(client, &needs, matrix)?,
+                    Routine::DenseTile => dense_tile::check(client, &needs, matrix)?,
+                    Routine::Hybrid => hybrid::check(client)?,
+                    Routine::TensorCore => tensor_core::check(client, &needs, matrix)?,
+                    Routine::Merge => (),
+                }
+                routine
             }
-            Some(Routine::DenseTile) => {
-                dense_tile::check(client, &needs, matrix)?;
-                Routine::DenseTile
-            }
-            Some(Routine::Hybrid) => {
-                hybrid::check(client)?;
-                Routine::Hybrid
-            }
-            Some(Routine::TensorCore) => {
-                tensor_core::check(client, &needs, matrix)?;
-                Routine::TensorCore
-            }
-            Some(Routine::Merge) => Routine::Merge,
         };
         let parameter = Parameter::of(p);
         let prepared = distance.prepare(client, matrix, parameter)?;

@@ -124,7 +124,6 @@ struct RadiusConfig {
 }
 
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(clippy::too_many_arguments, reason = "three buffers in, two out")]
 fn radius_kernel<S: Float>(
     distances: &[S],
     radius: &[S],

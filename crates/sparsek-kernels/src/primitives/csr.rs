@@ -1,4 +1,4 @@
-//! Searches in the offsets of a CSR matrix.
+//! Searches in the offsets and ascending numbers of a CSR matrix.
 
 use cubecl::prelude::*;
 
@@ -11,6 +11,22 @@ pub(crate) fn row_of(indptr: &[i32], rows: u32, entry: i32) -> u32 {
         let middle = low + (high - low) / 2;
         if indptr[middle as usize] <= entry {
             low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}
+
+/// The first place from `from` to `to` with at least `number`; `to` if there is none.
+#[cube]
+pub(crate) fn first_from(ascending: &[i32], from: i32, to: i32, number: i32) -> i32 {
+    let mut low = from;
+    let mut high = to;
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if ascending[middle as usize] < number {
+            low = middle + 1;
         } else {
             high = middle;
         }

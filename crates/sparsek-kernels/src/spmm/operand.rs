@@ -38,7 +38,7 @@ pub(super) struct Arguments {
 }
 
 impl Operand<'_> {
-    pub(super) fn factors(&self) -> Factors {
+    fn factors(&self) -> Factors {
         Factors {
             weighted: self.weights.is_some(),
             permuted: self.weights.is_some_and(|weights| weights.entries.is_some()),
@@ -78,6 +78,18 @@ impl Operand<'_> {
             cols: or_placeholder(cols, "column factors", sum, csr.cols)?,
         })
     }
+
+    /// [`arguments`](Self::arguments) of a kernel that visits entries.
+    pub(super) fn entries<E: Float, S: Float>(
+        &self,
+        client: &Client,
+        dtype: ElemType,
+        sum: ElemType,
+    ) -> Result<EntriesLaunch<E, S>, KernelError> {
+        let Arguments { indices, weights, entries, rows, cols } =
+            self.arguments(client, dtype, sum)?;
+        Ok(EntriesLaunch::new(indices, weights, entries, rows, cols, self.factors()))
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -93,34 +105,21 @@ impl Factors {
     pub fn any(&self) -> bool {
         self.weighted || self.cols
     }
-
-    pub fn without_cols(self) -> Self {
-        Self { cols: false, ..self }
-    }
 }
 
-#[derive(CubeType)]
-pub(super) struct Entries<'a, E: Float, S: Float> {
-    indices: &'a [i32],
-    weights: &'a [E],
-    entries: &'a [i32],
-    cols: &'a [S],
+#[derive(CubeType, CubeLaunch)]
+pub(super) struct Entries<E: Float, S: Float> {
+    indices: Box<[i32]>,
+    weights: Box<[E]>,
+    entries: Box<[i32]>,
+    rows: Box<[S]>,
+    cols: Box<[S]>,
     #[cube(comptime)]
-    factors: Factors,
+    pub factors: Factors,
 }
 
 #[cube]
-impl<'a, E: Float, S: Float> Entries<'a, E, S> {
-    pub fn new(
-        indices: &'a [i32],
-        weights: &'a [E],
-        entries: &'a [i32],
-        cols: &'a [S],
-        #[comptime] factors: Factors,
-    ) -> Entries<'a, E, S> {
-        Entries::<'a, E, S> { indices, weights, entries, cols, factors }
-    }
-
+impl<E: Float, S: Float> Entries<E, S> {
     pub fn column(&self, entry: i32) -> usize {
         self.indices[entry as usize] as usize
     }
@@ -137,14 +136,13 @@ impl<'a, E: Float, S: Float> Entries<'a, E, S> {
         }
         factor
     }
-}
 
-/// 1 when absent.
-#[cube]
-pub(super) fn row_factor<S: Float>(rows: &[S], row: usize, #[comptime] factors: Factors) -> S {
-    let mut factor = S::new(1.0);
-    if comptime!(factors.rows) {
-        factor = rows[row];
+    /// 1 when absent.
+    pub fn row_factor(&self, row: usize) -> S {
+        let mut factor = S::new(1.0);
+        if comptime!(self.factors.rows) {
+            factor = self.rows[row];
+        }
+        factor
     }
-    factor
 }

@@ -2,30 +2,43 @@
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
-use super::{
-    operand::{Factors, Operand, row_factor},
-    partition::ITEM_WORDS,
-    tuning::COMBINE_UNITS,
-};
+use super::{operand::Operand, partition::ITEM_WORDS, tuning::COMBINE_UNITS};
 use crate::{
     error::KernelError,
-    launch::{Grid, argument},
+    launch::{Grid, allocate, argument},
 };
 
 pub(super) struct PartialSums<'a> {
-    pub operand: &'a Operand<'a>,
-    /// `[slots, width]`.
-    pub partials: &'a Handle,
-    /// `[rows, width]`.
-    pub output: &'a Handle,
-    pub dtype: ElemType,
-    pub sum: ElemType,
-    pub width: usize,
+    operand: &'a Operand<'a>,
+    /// `[slots, width]` of `sum`.
+    handle: Handle,
+    dtype: ElemType,
+    sum: ElemType,
+    width: usize,
+    vector: usize,
 }
 
-impl PartialSums<'_> {
-    /// Adds parts in order.
-    pub fn combine(&self, client: &Client) -> Result<(), KernelError> {
+impl<'a> PartialSums<'a> {
+    /// For results of `dtype`; at least a vector.
+    pub fn new(
+        client: &Client,
+        operand: &'a Operand<'a>,
+        [dtype, sum]: [ElemType; 2],
+        width: usize,
+        vector: usize,
+    ) -> Result<Self, KernelError> {
+        let slots = (operand.partition.slots() * width).max(vector);
+        let handle = allocate(client, "partials", slots, sum)?;
+        Ok(Self { operand, handle, dtype, sum, width, vector })
+    }
+
+    pub fn argument(&self) -> Result<BufferArg, KernelError> {
+        let slots = (self.operand.partition.slots() * self.width).max(self.vector);
+        argument(&self.handle, "partials", self.sum, slots)
+    }
+
+    /// Adds parts in order into `output`, `[rows, width]`.
+    pub fn combine(&self, client: &Client, output: &Handle) -> Result<(), KernelError> {
         let Operand { csr, partition, .. } = self.operand;
         let cut = partition.cut_rows();
         if cut == 0 || self.width == 0 {
@@ -44,14 +57,14 @@ impl PartialSums<'_> {
                 grid.dim,
                 grid.address,
                 partition.argument()?,
-                argument(self.partials, "partials", self.sum, partials)?,
+                self.argument()?,
                 arguments.rows,
-                argument(self.output, "output", self.dtype, elements)?,
+                argument(output, "output", self.dtype, elements)?,
                 partition.items(),
                 cut,
                 self.width,
                 units,
-                self.operand.factors(),
+                self.operand.scales.rows.is_some(),
                 [self.dtype, self.sum],
             );
         }
@@ -69,7 +82,7 @@ fn combine_kernel<E: Float, S: Float>(
     cut: usize,
     width: usize,
     units: usize,
-    #[comptime] factors: Factors,
+    #[comptime] scaled: bool,
     #[define(E, S)] _dtypes: [ElemType; 2],
 ) {
     let mut position = ABSOLUTE_POS;
@@ -92,8 +105,8 @@ fn combine_kernel<E: Float, S: Float>(
                 sum += partials[(first + slot) * width + column];
             }
             let row = row as usize;
-            if comptime!(factors.rows) {
-                sum *= row_factor::<S>(rows, row, factors);
+            if comptime!(scaled) {
+                sum *= rows[row];
             }
             output[row * width + column] = E::cast_from(sum);
             position += units;

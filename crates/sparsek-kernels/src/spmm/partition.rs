@@ -5,7 +5,6 @@
 //!
 //! Atomics order items of similar length. No sum depends on it: row lengths decide cuts, and parts
 //! are added in order.
-#![allow(clippy::manual_div_ceil, reason = "kernels know no `div_ceil` on runtime integers")]
 
 use cubecl::{prelude::*, server::Handle};
 
@@ -207,8 +206,9 @@ fn partition_kernel(
     let start = indptr[row];
     let length = u32::cast_from(indptr[row + 1] - start);
     let number = max((length + part - 1) / part, 1);
-    let each = (length + number - 1) / number;
-    let bucket = bucket(each);
+    let each = length / number;
+    let rest = length - each * number;
+    let bucket = bucket(each + min(rest, 1));
     let own_count = comptime!(COUNTERS) + bucket as usize;
     if comptime!(!place) {
         counts[own_count].fetch_add(i32::cast_from(number));
@@ -229,8 +229,8 @@ fn partition_kernel(
         }
         for i in 0..number {
             let word = (at as usize + i as usize) * comptime!(ITEM_WORDS);
-            parts[word] = start + i32::cast_from(min(i * each, length));
-            parts[word + 1] = start + i32::cast_from(min((i + 1) * each, length));
+            parts[word] = start + i32::cast_from(i * each + min(i, rest));
+            parts[word + 1] = start + i32::cast_from((i + 1) * each + min(i + 1, rest));
             parts[word + 2] = i32::cast_from(row);
             parts[word + 3] = select(number > 1, slot + i32::cast_from(i), i32::from_int(-1));
         }

@@ -4,10 +4,7 @@
 
 use cubecl::{features::Plane, prelude::*};
 
-use super::{
-    operand::{Factors, Operand},
-    tuning::PLANE_CUBE_UNITS,
-};
+use super::tuning::PLANE_CUBE_UNITS;
 use crate::{
     device::{LLVMPIPE_REFUSAL, is_llvmpipe, plane_size, units_per_cube},
     error::KernelError,
@@ -48,7 +45,6 @@ pub(super) struct PlaneLayout {
     /// Entries of a team in flight.
     pub flight: usize,
     pub width: usize,
-    pub factors: Factors,
 }
 
 pub(super) struct Limits {
@@ -60,13 +56,7 @@ pub(super) struct Limits {
 }
 
 impl PlaneLayout {
-    pub fn new(
-        client: &Client,
-        plane: u32,
-        operand: &Operand,
-        [k, width]: [usize; 2],
-        limits: Limits,
-    ) -> Self {
+    pub fn new(client: &Client, plane: u32, [k, width]: [usize; 2], limits: Limits) -> Self {
         let Limits { vector, sums, flight } = limits;
         let all = k / vector;
         let team = all.max(min_team(plane, width, sums)).next_power_of_two().min(plane as usize);
@@ -81,7 +71,6 @@ impl PlaneLayout {
             full: loads * team == all,
             flight: (flight / (loads * vector)).max(1),
             width,
-            factors: operand.factors(),
         };
         // Sums are at most f64.
         let bytes = layout.sums_len() * size_of::<f64>();

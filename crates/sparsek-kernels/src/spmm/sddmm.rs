@@ -4,7 +4,7 @@ use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
 use super::{
     compressed::Compressed,
-    operand::{Entries, Factors, Operand, row_factor},
+    operand::{Entries, Operand},
 };
 use crate::{
     device::rounded_accumulator,
@@ -73,7 +73,6 @@ fn launch(
     let grid = Grid::elementwise(client, csr.nnz, elements)?;
     let int = i32::elem_type_native();
     let unweighted = Operand { weights: None, ..*operand };
-    let arguments = unweighted.arguments(client, dtype, sum)?;
     let (columns, index, needed) = match right.columns {
         Some((columns, index)) => (columns, index, csr.cols * right.k),
         None => (csr.indptr, int, 1),
@@ -86,11 +85,7 @@ fn launch(
             grid.dim,
             grid.address,
             argument(csr.indptr, "indptr", int, csr.rows + 1)?,
-            arguments.indices,
-            arguments.weights,
-            arguments.entries,
-            arguments.rows,
-            arguments.cols,
+            unweighted.entries(client, dtype, sum)?,
             argument(left, "left", dtype, csr.rows * right.width)?,
             argument(right.values, "right", dtype, csr.cols * right.k)?,
             argument(columns, "columns", index, needed)?,
@@ -99,7 +94,6 @@ fn launch(
             right.k,
             right.width,
             right.columns.is_some(),
-            unweighted.factors(),
             [dtype, sum, index],
         );
     }
@@ -108,14 +102,9 @@ fn launch(
 
 /// A unit for each entry bisects the offsets for its row.
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
 fn sddmm_kernel<E: Float, S: Float, I: Numeric>(
     indptr: &[i32],
-    indices: &[i32],
-    weights: &[E],
-    entries: &[i32],
-    row_factors: &[S],
-    cols: &[S],
+    source: Entries<E, S>,
     left: &[E],
     right: &[E],
     columns: &[I],
@@ -124,14 +113,12 @@ fn sddmm_kernel<E: Float, S: Float, I: Numeric>(
     k: usize,
     width: usize,
     #[comptime] compressed: bool,
-    #[comptime] factors: Factors,
     #[define(E, S, I)] _dtypes: [ElemType; 3],
 ) {
     if ABSOLUTE_POS >= output.len() {
         terminate!();
     }
     let entry = i32::cast_from(ABSOLUTE_POS);
-    let source = Entries::<E, S>::new(indices, weights, entries, cols, factors);
     let row = row_of(indptr, rows, entry) as usize;
     let column = source.column(entry);
     let mut sum = S::new(0.0);
@@ -140,6 +127,6 @@ fn sddmm_kernel<E: Float, S: Float, I: Numeric>(
             if comptime!(compressed) { usize::cast_from(columns[column * k + i]) } else { i };
         sum += S::cast_from(left[row * width + from]) * S::cast_from(right[column * k + i]);
     }
-    let factor = source.factor(entry, column) * row_factor::<S>(row_factors, row, factors);
+    let factor = source.factor(entry, column) * source.row_factor(row);
     output[ABSOLUTE_POS] = E::cast_from(sum * factor);
 }

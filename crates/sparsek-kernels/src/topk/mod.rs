@@ -28,11 +28,11 @@ pub use options::{Method, TopkOptions, UnknownMethod};
 #[cfg(feature = "kernels")]
 pub use scatter::{Scatter, scatter};
 pub use types::{MAX_COLS, MAX_ROWS, Masked, ROUTINES, Routine, Rows, Selected};
+#[cfg(feature = "kernels")]
+pub use vector::{Best, TopkStream, WorkloadStats, topk_vector, topk_vector_stats};
 pub use vector::{
     Construction, Filter, Finish, Selection, Subrange, Tuning, VectorOptions, VectorStrategy,
 };
-#[cfg(feature = "kernels")]
-pub use vector::{Best, TopkStream, WorkloadStats, topk_vector, topk_vector_stats};
 
 #[cfg(feature = "kernels")]
 use self::{

@@ -418,7 +418,6 @@ fn read_rows<L: Size>(
 }
 
 #[cube]
-#[allow(clippy::too_many_arguments)]
 fn write_rows<T: Size>(
     output: &mut [Vector<f32, T>],
     addend: &[Vector<f32, T>],

@@ -1,14 +1,12 @@
-#![allow(
-    clippy::collapsible_if,
-    reason = "outer conditions are decided when the kernel is compiled"
-)]
-
 use cubecl::{ir::ElemType, prelude::*};
 
 use super::tile::{Block, DenseTileConfig, Tile, any_finite, next_row};
-use crate::distance::{
-    merge::pair::{RowPair, Sparse},
-    semiring::{Dense, Parameter, Semiring, infinity},
+use crate::{
+    distance::{
+        merge::pair::{Matrices, RowPair},
+        semiring::{Dense, Semiring, infinity},
+    },
+    primitives::csr::first_from,
 };
 
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
@@ -20,7 +18,6 @@ pub(super) struct DenseTileShape {
     chunks: usize,
     from: usize,
     across: usize,
-    cols: usize,
     blocks: usize,
 }
 
@@ -39,47 +36,24 @@ pub(super) fn starts_kernel(
     }
     let row = ABSOLUTE_POS / (blocks + 1);
     let number = ABSOLUTE_POS - row * (blocks + 1);
-    let mut low = indptr[first + row];
-    let mut high = indptr[first + row + 1];
+    let end = indptr[first + row + 1];
+    let from = select(number == blocks, end, indptr[first + row]);
     let column = i32::cast_from(number * block);
-    if number == blocks {
-        low = high;
-    }
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if indices[middle as usize] < column {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    starts[ABSOLUTE_POS] = low;
+    starts[ABSOLUTE_POS] = first_from(indices, from, end, column);
 }
 
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(clippy::too_many_arguments, reason = "pair matrices of four buffers")]
 pub(super) fn dense_tile_kernel<M: Semiring, S: Float>(
-    x_indptr: &[i32],
-    x_indices: &[i32],
-    x_values: &[S],
-    x_norms: &[S],
-    y_indptr: &[i32],
-    y_indices: &[i32],
-    y_values: &[S],
-    y_norms: &[S],
+    matrices: Matrices<S>,
     x_starts: &[i32],
     y_starts: &[i32],
     output: &mut [S],
-    parameter: Parameter,
     shape: DenseTileShape,
     #[comptime] config: DenseTileConfig,
-    #[comptime] same: bool,
     #[define(S)] _dtype: ElemType,
 ) {
     let plane = comptime!(config.plane as usize);
-    let x = Sparse::<S>::new(x_indptr, x_indices, x_values, x_norms);
-    let y = Sparse::<S>::new(y_indptr, y_indices, y_values, y_norms);
-    let pair = RowPair::<S>::new(x, y, shape.cols as u32, &parameter, same);
+    let pair = RowPair::<S>::new(&matrices);
     let tile = CUBE_POS / shape.chunks;
     let chunk = CUBE_POS - tile * shape.chunks;
     let first = tile * comptime!(config.width());

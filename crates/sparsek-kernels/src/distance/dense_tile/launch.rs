@@ -13,13 +13,14 @@ use crate::{
     },
     distance::{
         job::Job,
+        launch::refused,
         merge::join,
         prepare::columns::check_cols,
         semiring::{Dense, Needs, Semiring},
         tuning::{
             TILE_COLUMNS, TILE_CUBES, TILE_FILL_ROWS, TILE_ROWS, TILE_ROWS_ONE_PASS, TILE_UNITS,
         },
-        types::{Matrix, Prepared},
+        types::{Matrix, Prepared, Routine},
     },
     error::KernelError,
     launch::{Grid, allocate, argument},
@@ -31,33 +32,27 @@ const SPARE: usize = 64;
 /// Of the kernel with most.
 const BUFFERS: usize = 11;
 
-fn refused(reason: String) -> KernelError {
-    KernelError::Routine { routine: "dense_tile", reason }
-}
-
 pub(in crate::distance) fn check(
     client: &Client,
     needs: &Needs,
     matrix: &Matrix,
 ) -> Result<(), KernelError> {
     if needs.dense.is_none() {
-        return Err(refused("the distance does not sum against dense rows".into()));
+        let reason = "the distance does not sum against dense rows";
+        return Err(refused(Routine::DenseTile, reason));
     }
     if is_llvmpipe(client) {
-        return Err(refused(LLVMPIPE_REFUSAL.into()));
+        return Err(refused(Routine::DenseTile, LLVMPIPE_REFUSAL));
     }
-    require_buffers(client, BUFFERS).map_err(|error| refused(error.to_string()))?;
+    require_buffers(client, BUFFERS)
+        .map_err(|error| refused(Routine::DenseTile, error.to_string()))?;
     check_cols("dense_tile", matrix.cols)?;
-    check_shared_memory(client)
-}
-
-fn check_shared_memory(client: &Client) -> Result<(), KernelError> {
     let wanted = 2 * plane_or_unit(client) as usize * size_of::<f64>() + SPARE;
     let limit = client.properties().hardware.max_shared_memory_size;
     if limit < wanted {
-        return Err(refused(format!(
-            "a column needs {wanted} bytes of shared memory; the device has {limit}"
-        )));
+        let reason =
+            format!("a column needs {wanted} bytes of shared memory; the device has {limit}");
+        return Err(refused(Routine::DenseTile, reason));
     }
     Ok(())
 }
@@ -175,7 +170,6 @@ impl Pass<'_> {
             dim,
             job.elements().max(starts_len[0]).max(starts_len[1]),
         )?;
-        let [x, y] = [left.matrix.arguments()?, right.matrix.arguments()?];
         // SAFETY: lengths checked; `Matrix` bounds positions.
         unsafe {
             dense_tile_kernel::launch_unchecked::<M>(
@@ -183,18 +177,10 @@ impl Pass<'_> {
                 grid.count,
                 grid.dim,
                 grid.address,
-                x.indptr,
-                x.indices,
-                x.values,
-                x.norms,
-                y.indptr,
-                y.indices,
-                y.values,
-                y.norms,
+                job.matrices_of(left.matrix, right.matrix)?,
                 argument(&x_starts, "starts", int, starts_len[0])?,
                 argument(&y_starts, "starts", int, starts_len[1])?,
                 argument(self.output, "sums", dtype, rows * across)?,
-                job.parameter.launch(),
                 DenseTileShapeLaunch::new(
                     left.rows.start,
                     rows,
@@ -202,11 +188,9 @@ impl Pass<'_> {
                     chunks,
                     right.rows.start,
                     across,
-                    cols,
                     blocks,
                 ),
                 config,
-                job.same,
                 dtype,
             );
         }
@@ -222,7 +206,7 @@ impl RowRange<'_> {
         let starts_len = self.rows.len() * (blocks + 1);
         let starts = allocate(client, "starts", starts_len, int)?;
         let grid = Grid::elementwise(client, starts_len, starts_len.max(self.matrix.nnz))?;
-        let x = self.matrix.arguments()?;
+        let [indptr, indices] = self.matrix.positions()?;
         // SAFETY: as in `launch`.
         unsafe {
             starts_kernel::launch_unchecked(
@@ -230,8 +214,8 @@ impl RowRange<'_> {
                 grid.count,
                 grid.dim,
                 grid.address,
-                x.indptr,
-                x.indices,
+                indptr,
+                indices,
                 argument(&starts, "starts", int, starts_len)?,
                 self.rows.start,
                 block,

@@ -121,18 +121,29 @@ fn careful<M: HostSemiring, S: Real>(
     (y, j): (&PreparedRows<S>, usize),
     sums: Sums<S>,
 ) -> S {
-    let zero = S::new(0.0);
-    let mut before = zero;
-    let mut part = zero;
-    for (at, (a, b)) in pairs(x, y.row(j)).enumerate() {
-        part += M::direct(a, b, sums.p);
+    let [total] = block_sums(pairs(x, y.row(j)).map(|(a, b)| [M::direct(a, b, sums.p)]));
+    let sums = Sums { total, ..sums };
+    M::finalize(M::core(sums), sums)
+}
+
+/// Sums of blocks, against rounding.
+fn block_sums<S: Real, const N: usize>(terms: impl Iterator<Item = [S; N]>) -> [S; N] {
+    let zeros = [S::new(0.0); N];
+    let mut before = zeros;
+    let mut part = zeros;
+    let add = |sums: &mut [S; N], more: [S; N]| {
+        for (sum, more) in sums.iter_mut().zip(more) {
+            *sum += more;
+        }
+    };
+    for (at, more) in terms.enumerate() {
+        add(&mut part, more);
         if (at + 1).is_multiple_of(BLOCK as usize) {
-            before += std::mem::replace(&mut part, zero);
+            add(&mut before, std::mem::replace(&mut part, zeros));
         }
     }
-    before += part;
-    let sums = Sums { total: before, ..sums };
-    M::finalize(M::core(sums), sums)
+    add(&mut before, part);
+    before
 }
 
 fn rescaled<M: HostSemiring, S: Real>(
@@ -156,29 +167,15 @@ fn rescaled<M: HostSemiring, S: Real>(
     }
     let factor = row_factor(greatest);
     let rest = greatest * factor;
-    let mut before = [zero; 4];
-    let mut part = [zero; 4];
-    let add = |sums: &mut [S; 4], more: [S; 4]| {
-        for (sum, more) in sums.iter_mut().zip(more) {
-            *sum += more;
+    let p = sums.p;
+    let terms = pairs(x, y.row(j)).map(|(a, b)| match pair {
+        true => {
+            let (a, b) = (a * factor / rest, b * factor / rest);
+            [M::direct(a, b, p), M::norm(a, p), M::norm(b, p), M::other(a, b)]
         }
-    };
-    for (at, (a, b)) in pairs(x, y.row(j)).enumerate() {
-        let p = sums.p;
-        let more = match pair {
-            true => {
-                let (a, b) = (a * factor / rest, b * factor / rest);
-                [M::direct(a, b, p), M::norm(a, p), M::norm(b, p), M::other(a, b)]
-            }
-            false => [M::direct((a - b) * factor / rest, zero, p), zero, zero, zero],
-        };
-        add(&mut part, more);
-        if (at + 1).is_multiple_of(BLOCK as usize) {
-            add(&mut before, std::mem::replace(&mut part, [zero; 4]));
-        }
-    }
-    add(&mut before, part);
-    let [core, x, y, other] = before;
+        false => [M::direct((a - b) * factor / rest, zero, p), zero, zero, zero],
+    });
+    let [core, x, y, other] = block_sums(terms);
     let sums = Sums { x, y, other, ..sums };
     let distance = M::finalize(core, sums);
     let degree = Rescale::degree(Some(rescale));

@@ -1,9 +1,3 @@
-#![allow(
-    clippy::collapsible_if,
-    clippy::collapsible_else_if,
-    reason = "outer conditions are decided when the kernel is compiled"
-)]
-
 use cubecl::{ir::ElemType, prelude::*};
 
 use super::{
@@ -13,7 +7,7 @@ use super::{
 };
 use crate::{
     distance::{
-        merge::pair::{RowPair, Sparse},
+        merge::pair::{Matrices, RowPair, Sparse},
         semiring::{Parameter, Semiring},
     },
     primitives::csr::row_of,
@@ -23,16 +17,9 @@ use crate::{
 const LANE_PART: u32 = 128;
 
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(clippy::too_many_arguments, reason = "pair matrices of four buffers")]
 pub(super) fn scan_kernel<M: Semiring, S: Float>(
-    held_indptr: &[i32],
-    held_indices: &[i32],
-    held_values: &[S],
-    held_norms: &[S],
-    indptr: &[i32],
-    indices: &[i32],
-    values: &[S],
-    norms: &[S],
+    held: Sparse<S>,
+    scanned: Sparse<S>,
     rows: &[i32],
     totals: &mut [S],
     others: &mut [S],
@@ -44,8 +31,6 @@ pub(super) fn scan_kernel<M: Semiring, S: Float>(
     if CUBE_POS >= shape.held_rows {
         terminate!();
     }
-    let held = Sparse::<S>::new(held_indptr, held_indices, held_values, held_norms);
-    let scanned = Sparse::<S>::new(indptr, indices, values, norms);
     let begin = held.start(shape.held + CUBE_POS);
     let end = held.start(shape.held + CUBE_POS + 1);
     if comptime!(config.pass == Pass::Both) {
@@ -214,31 +199,18 @@ pub(super) fn begin_kernel<M: Semiring, S: Float>(
 }
 
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(clippy::too_many_arguments, reason = "pair matrices of four buffers")]
 pub(super) fn finish_kernel<M: Semiring, S: Float>(
-    x_indptr: &[i32],
-    x_indices: &[i32],
-    x_values: &[S],
-    x_norms: &[S],
-    y_indptr: &[i32],
-    y_indices: &[i32],
-    y_values: &[S],
-    y_norms: &[S],
+    matrices: Matrices<S>,
     output: &mut [S],
     others: &[S],
-    parameter: Parameter,
     first: usize,
     across: usize,
-    cols: u32,
-    #[comptime] same: bool,
     #[define(S)] _dtype: ElemType,
 ) {
     if ABSOLUTE_POS >= output.len() {
         terminate!();
     }
-    let x = Sparse::<S>::new(x_indptr, x_indices, x_values, x_norms);
-    let y = Sparse::<S>::new(y_indptr, y_indices, y_values, y_norms);
-    let pair = RowPair::<S>::new(x, y, cols, &parameter, same);
+    let pair = RowPair::<S>::new(&matrices);
     let i = ABSOLUTE_POS / across;
     let j = ABSOLUTE_POS - i * across;
     let total = output[ABSOLUTE_POS];

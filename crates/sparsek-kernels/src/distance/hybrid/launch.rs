@@ -1,8 +1,4 @@
-use cubecl::{
-    features::{AtomicUsage, Plane},
-    prelude::*,
-    server::Handle,
-};
+use cubecl::{features::AtomicUsage, prelude::*, server::Handle};
 
 use super::{
     kernel::{begin_kernel, finish_kernel, rows_kernel, scan_kernel},
@@ -10,12 +6,13 @@ use super::{
     types::{HybridConfig, HybridShapeLaunch, Pass, carried_bytes},
 };
 use crate::{
-    device::{LLVMPIPE_REFUSAL, is_llvmpipe, plane_or_unit, require_buffers, units_per_cube},
+    device::{plane_or_unit, units_per_cube},
     distance::{
         job::Job,
+        launch::{check_planes, refused},
         semiring::{Needs, Semiring},
         tuning::{HYBRID_LEAST_BYTES, HYBRID_LONE_UNITS, HYBRID_SHARED_BYTES, HYBRID_UNITS},
-        types::Prepared,
+        types::{Prepared, Routine},
     },
     error::KernelError,
     launch::{Grid, allocate, argument},
@@ -24,28 +21,20 @@ use crate::{
 /// Of the kernel with most.
 const BUFFERS: usize = 11;
 
-fn refused(reason: String) -> KernelError {
-    KernelError::Routine { routine: "hybrid", reason }
-}
-
 pub(in crate::distance) fn check(client: &Client) -> Result<(), KernelError> {
-    if is_llvmpipe(client) {
-        return Err(refused(LLVMPIPE_REFUSAL.into()));
-    }
-    require_buffers(client, BUFFERS).map_err(|error| refused(error.to_string()))?;
-    if plane_or_unit(client) > 1 && !client.features().plane.contains(Plane::Sync) {
-        return Err(refused("planes cannot synchronize".into()));
-    }
+    check_planes(client, Routine::Hybrid, BUFFERS)?;
     let atomic = Type::atomic(u32::elem_type_native());
     let has = client.properties().atomic_type_usage(atomic);
     if !has.is_superset(AtomicUsage::CompareExchange | AtomicUsage::Bitwise) {
-        return Err(refused("there is no atomic compare-exchange of 32-bit words".into()));
+        let reason = "there is no atomic compare-exchange of 32-bit words";
+        return Err(refused(Routine::Hybrid, reason));
     }
     let limit = client.properties().hardware.max_shared_memory_size;
     if limit < HYBRID_LEAST_BYTES {
-        return Err(refused(format!(
+        let reason = format!(
             "{HYBRID_LEAST_BYTES} bytes of shared memory are required; the device has {limit}"
-        )));
+        );
+        return Err(refused(Routine::Hybrid, reason));
     }
     Ok(())
 }
@@ -78,7 +67,6 @@ pub(in crate::distance) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelEr
         scan::<M>(job, &others, Pass::Lacking)?;
     }
     let grid = Grid::elementwise(client, pairs, job.elements())?;
-    let [x, y] = [job.x.arguments()?, job.y.arguments()?];
     // SAFETY: as above; `Matrix` bounds positions.
     unsafe {
         finish_kernel::launch_unchecked::<M>(
@@ -86,21 +74,11 @@ pub(in crate::distance) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelEr
             grid.count,
             grid.dim,
             grid.address,
-            x.indptr,
-            x.indices,
-            x.values,
-            x.norms,
-            y.indptr,
-            y.indices,
-            y.values,
-            y.norms,
+            job.matrices()?,
             job.output()?,
             argument(&others, "sums", dtype, others_len)?,
-            job.parameter.launch(),
             job.rows.start,
             job.y.rows,
-            job.x.cols as u32,
-            job.same,
             dtype,
         );
     }
@@ -133,7 +111,6 @@ fn scan<M: Semiring>(job: &Job, others: &Handle, pass: Pass) -> Result<(), Kerne
     let dim = CubeDim::new_2d(plane, planes);
     let grid = Grid::new(client, held.1[1], dim, job.elements())?;
     let others_len = if M::NEEDS.other { job.pairs() } else { 1 };
-    let [held_buffers, scanned_buffers] = [held.0.arguments()?, scanned.0.arguments()?];
     // SAFETY: lengths checked; `Matrix` bounds positions.
     unsafe {
         scan_kernel::launch_unchecked::<M>(
@@ -141,14 +118,8 @@ fn scan<M: Semiring>(job: &Job, others: &Handle, pass: Pass) -> Result<(), Kerne
             grid.count,
             grid.dim,
             grid.address,
-            held_buffers.indptr,
-            held_buffers.indices,
-            held_buffers.values,
-            held_buffers.norms,
-            scanned_buffers.indptr,
-            scanned_buffers.indices,
-            scanned_buffers.values,
-            scanned_buffers.norms,
+            held.0.arguments()?,
+            scanned.0.arguments()?,
             argument(&rows, "rows", int, scanned.0.nnz)?,
             job.output()?,
             argument(others, "sums", dtype, others_len)?,

@@ -1,8 +1,4 @@
 //! Sums in a plane, across planes, into the output.
-#![allow(
-    clippy::collapsible_else_if,
-    reason = "outer conditions are decided when the kernel is compiled"
-)]
 
 use cubecl::prelude::*;
 

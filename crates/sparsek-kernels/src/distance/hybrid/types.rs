@@ -1,9 +1,3 @@
-#![allow(
-    clippy::collapsible_if,
-    reason = "outer conditions are decided when the kernel is compiled"
-)]
-#![allow(clippy::manual_div_ceil, reason = "kernels round up by hand")]
-
 use cubecl::prelude::*;
 
 use super::table::Layout;

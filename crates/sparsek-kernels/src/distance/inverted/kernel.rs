@@ -1,18 +1,12 @@
-#![allow(
-    clippy::collapsible_if,
-    reason = "outer conditions are decided when the kernel is compiled"
-)]
-#![allow(clippy::identity_op, reason = "a sum is a copy, while a second name is the same variable")]
-
 use cubecl::{ir::ElemType, prelude::*};
 
 use super::accumulator::{
     Accumulator, Entries, FinishedParts, InvertedConfig, LaneEntries, Visit, broadcast,
 };
 use crate::distance::{
-    merge::pair::{RowPair, Sparse},
+    merge::pair::{Matrices, RowPair},
     prepare::parts::ONE_PART,
-    semiring::{Parameter, Rescale, Semiring},
+    semiring::{Rescale, Semiring},
     tuning::FINISHED_TOGETHER,
 };
 
@@ -31,32 +25,20 @@ pub(super) struct InvertedShape {
 }
 
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(clippy::too_many_arguments, reason = "three matrices of four buffers")]
 pub(super) fn inverted_kernel<M: Semiring, S: Float, P: Int>(
-    x_indptr: &[i32],
-    x_indices: &[i32],
-    x_values: &[S],
-    x_norms: &[S],
-    y_indptr: &[i32],
-    y_indices: &[i32],
-    y_values: &[S],
-    y_norms: &[S],
+    matrices: Matrices<S>,
     starts: &[i32],
     ends: &[i32],
     packed: &[Vector<P, Const<2>>],
     output: &mut [S],
     others: &mut [S],
-    parameter: Parameter,
     shape: InvertedShape,
     #[comptime] config: InvertedConfig,
-    #[comptime] same: bool,
     #[define(S, P)] _dtypes: [ElemType; 2],
 ) {
     let plane = comptime!(config.plane);
-    let mut accumulator = Accumulator::<S>::new::<M>(parameter.value::<S>(), config);
-    let x = Sparse::<S>::new(x_indptr, x_indices, x_values, x_norms);
-    let y = Sparse::<S>::new(y_indptr, y_indices, y_values, y_norms);
-    let pair = RowPair::<S>::new(x, y, shape.cols as u32, &parameter, same);
+    let pair = RowPair::<S>::new(&matrices);
+    let mut accumulator = Accumulator::<S>::new::<M>(pair.p, config);
     let entries = Entries::<P>::new(starts, ends, packed, shape.end);
     let tile = CUBE_POS / shape.groups;
     let group = CUBE_POS - tile * shape.groups;

@@ -1,15 +1,14 @@
-use cubecl::{features::Plane, prelude::*};
+use cubecl::prelude::*;
 
 use super::{
     accumulator::{InvertedConfig, SPARE},
     kernel::{InvertedShapeLaunch, inverted_kernel},
 };
 use crate::{
-    device::{
-        LLVMPIPE_REFUSAL, accumulator, is_llvmpipe, plane_or_unit, require_buffers, units_per_cube,
-    },
+    device::{accumulator, plane_or_unit, units_per_cube},
     distance::{
         job::Job,
+        launch::{check_planes, refused},
         merge::join,
         prepare::{
             columns::{bits, row_tiles},
@@ -17,7 +16,7 @@ use crate::{
         },
         semiring::{Needs, Semiring},
         tuning::{INVERTED_UNITS, PLANES_PER_ROW, PLANES_PER_ROW_FROM, TILE_BYTES},
-        types::Matrix,
+        types::{Matrix, Routine},
     },
     error::KernelError,
     launch::{Grid, allocate, argument},
@@ -26,31 +25,20 @@ use crate::{
 /// Of the kernel with most.
 const BUFFERS: usize = 13;
 
-fn refused(reason: String) -> KernelError {
-    KernelError::Routine { routine: "inverted", reason }
-}
-
 pub(in crate::distance) fn check(
     client: &Client,
     needs: &Needs,
     matrix: &Matrix,
 ) -> Result<(), KernelError> {
     if !needs.annihilates {
-        return Err(refused("columns of only one row count".into()));
+        return Err(refused(Routine::Inverted, "columns of only one row count"));
     }
-    if is_llvmpipe(client) {
-        return Err(refused(LLVMPIPE_REFUSAL.into()));
-    }
-    require_buffers(client, BUFFERS).map_err(|error| refused(error.to_string()))?;
-    if plane_or_unit(client) > 1 && !client.features().plane.contains(Plane::Sync) {
-        return Err(refused("planes cannot synchronize".into()));
-    }
+    check_planes(client, Routine::Inverted, BUFFERS)?;
     let limit = client.properties().hardware.max_shared_memory_size;
     if limit < 2 * TILE_BYTES {
         let wanted = 2 * TILE_BYTES;
-        return Err(refused(format!(
-            "it needs {wanted} bytes of shared memory; the device has {limit}"
-        )));
+        let reason = format!("it needs {wanted} bytes of shared memory; the device has {limit}");
+        return Err(refused(Routine::Inverted, reason));
     }
     row_tiles(matrix.rows, matrix.cols, accumulator(client, matrix.dtype)?, needs).map(drop)
 }
@@ -93,7 +81,6 @@ pub(in crate::distance) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelEr
     let grid = Grid::new(client, groups * columns.tiles, dim, job.elements().max(counters))?;
     let int = i32::elem_type_native();
     let dtype = job.x.dtype;
-    let [x, y] = [job.x.arguments()?, job.y.arguments()?];
     let waiting = if M::NEEDS.other_waits() { job.pairs() } else { 1 };
     let others = allocate(client, "sums", waiting, dtype)?;
     // SAFETY: lengths checked; `Matrix` bounds positions.
@@ -103,20 +90,12 @@ pub(in crate::distance) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelEr
             grid.count,
             grid.dim,
             grid.address,
-            x.indptr,
-            x.indices,
-            x.values,
-            x.norms,
-            y.indptr,
-            y.indices,
-            y.values,
-            y.norms,
+            job.matrices()?,
             argument(&columns.starts, "starts", int, counters)?,
             argument(&columns.ends, "ends", int, counters)?,
             columns.argument(dtype)?,
             job.output()?,
             argument(&others, "sums", dtype, waiting)?,
-            job.parameter.launch(),
             InvertedShapeLaunch::new(
                 job.rows.start,
                 job.rows.len(),
@@ -128,7 +107,6 @@ pub(in crate::distance) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelEr
                 job.y.nnz,
             ),
             config,
-            job.same,
             [dtype, bits(dtype)],
         );
     }

@@ -1,17 +1,13 @@
 //! Combines results across the diagonal.
-#![allow(
-    clippy::collapsible_if,
-    reason = "outer conditions are decided when the kernel is compiled"
-)]
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
-use super::pair::{RowPair, Sparse};
+use super::pair::{Matrices, RowPair};
 use crate::{
     device::{plane_or_unit, units_per_cube},
     distance::{
         job::Job,
-        semiring::{Dense, Parameter, Semiring},
+        semiring::{Dense, Semiring},
         tuning::JOIN_UNITS,
     },
     error::KernelError,
@@ -51,7 +47,6 @@ fn launch<M: Semiring>(
     let tiles = across.div_ceil(side);
     let dim = CubeDim::new_2d(plane, planes);
     let grid = Grid::new(client, rows.div_ceil(side) * tiles, dim, job.elements())?;
-    let [x, y] = [job.x.arguments()?, job.y.arguments()?];
     let dtype = job.x.dtype;
     // SAFETY: lengths checked; `Matrix` bounds positions.
     unsafe {
@@ -60,26 +55,16 @@ fn launch<M: Semiring>(
             grid.count,
             grid.dim,
             grid.address,
-            x.indptr,
-            x.indices,
-            x.values,
-            x.norms,
-            y.indptr,
-            y.indices,
-            y.values,
-            y.norms,
+            job.matrices()?,
             argument(over_x, "sums", dtype, needed)?,
             argument(over_y, "sums", dtype, needed)?,
             job.output()?,
-            job.parameter.launch(),
             job.rows.start,
             rows,
             across,
-            job.x.cols as u32,
             plane,
             planes,
             join,
-            job.same,
             dtype,
         );
     }
@@ -87,28 +72,17 @@ fn launch<M: Semiring>(
 }
 
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(clippy::too_many_arguments, reason = "pair matrices of four buffers")]
 fn join_kernel<M: Semiring, S: Float>(
-    x_indptr: &[i32],
-    x_indices: &[i32],
-    x_values: &[S],
-    x_norms: &[S],
-    y_indptr: &[i32],
-    y_indices: &[i32],
-    y_values: &[S],
-    y_norms: &[S],
+    matrices: Matrices<S>,
     over_x: &[S],
     over_y: &[S],
     output: &mut [S],
-    parameter: Parameter,
     first: usize,
     rows: usize,
     across: usize,
-    cols: u32,
     #[comptime] plane: u32,
     #[comptime] planes: u32,
     #[comptime] join: Join,
-    #[comptime] same: bool,
     #[define(S)] _dtype: ElemType,
 ) {
     let side = comptime!(plane as usize);
@@ -136,9 +110,7 @@ fn join_kernel<M: Semiring, S: Float>(
         line += comptime!(planes as usize);
     }
     sync_cube();
-    let x = Sparse::<S>::new(x_indptr, x_indices, x_values, x_norms);
-    let y = Sparse::<S>::new(y_indptr, y_indices, y_values, y_norms);
-    let pair = RowPair::<S>::new(x, y, cols, &parameter, same);
+    let pair = RowPair::<S>::new(&matrices);
     line = UNIT_POS_Y as usize;
     while line < side {
         let j = left + lane;

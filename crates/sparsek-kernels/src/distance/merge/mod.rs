@@ -7,11 +7,8 @@ pub(super) mod pair;
 
 use cubecl::{ir::ElemType, prelude::*};
 
-use self::pair::{RowPair, Sparse};
-use super::{
-    job::Job,
-    semiring::{Parameter, Semiring},
-};
+use self::pair::{Matrices, RowPair};
+use super::{job::Job, semiring::Semiring};
 use crate::{error::KernelError, launch::Grid};
 
 /// Of the kernel; other routines take as many or more.
@@ -20,7 +17,6 @@ pub(super) const BUFFERS: usize = 9;
 pub(super) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelError> {
     let elements = job.elements();
     let grid = Grid::elementwise(job.client, job.pairs(), elements)?;
-    let [x, y] = [job.x.arguments()?, job.y.arguments()?];
     // SAFETY: lengths checked; `Matrix` bounds positions.
     unsafe {
         merge_kernel::launch_unchecked::<M>(
@@ -28,20 +24,10 @@ pub(super) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelError> {
             grid.count,
             grid.dim,
             grid.address,
-            x.indptr,
-            x.indices,
-            x.values,
-            x.norms,
-            y.indptr,
-            y.indices,
-            y.values,
-            y.norms,
+            job.matrices()?,
             job.output()?,
-            job.parameter.launch(),
             job.rows.start,
             job.y.rows,
-            job.x.cols as u32,
-            job.same,
             job.half(&M::NEEDS),
             job.x.dtype,
         );
@@ -50,31 +36,18 @@ pub(super) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelError> {
 }
 
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(clippy::too_many_arguments, reason = "pair matrices of four buffers")]
 fn merge_kernel<M: Semiring, S: Float>(
-    x_indptr: &[i32],
-    x_indices: &[i32],
-    x_values: &[S],
-    x_norms: &[S],
-    y_indptr: &[i32],
-    y_indices: &[i32],
-    y_values: &[S],
-    y_norms: &[S],
+    matrices: Matrices<S>,
     output: &mut [S],
-    parameter: Parameter,
     first: usize,
     across: usize,
-    cols: u32,
-    #[comptime] same: bool,
     #[comptime] half: bool,
     #[define(S)] _dtype: ElemType,
 ) {
     if ABSOLUTE_POS >= output.len() {
         terminate!();
     }
-    let x = Sparse::<S>::new(x_indptr, x_indices, x_values, x_norms);
-    let y = Sparse::<S>::new(y_indptr, y_indices, y_values, y_norms);
-    let pair = RowPair::<S>::new(x, y, cols, &parameter, same);
+    let pair = RowPair::<S>::new(&matrices);
     let i = ABSOLUTE_POS / across;
     let j = ABSOLUTE_POS - i * across;
     if comptime!(half) {

@@ -2,11 +2,6 @@
 //!
 //! [`RowPair::finish`] makes it from sums over common columns; it walks both rows only after
 //! cancellation or overflow.
-#![allow(
-    clippy::collapsible_if,
-    reason = "outer conditions are decided when the kernel is compiled"
-)]
-#![allow(clippy::identity_op, reason = "a sum is a copy, while a second name is the same variable")]
 
 use cubecl::prelude::*;
 
@@ -20,18 +15,28 @@ use crate::distance::{
 
 const NONE: i32 = i32::MAX;
 
-#[derive(CubeType)]
-pub(in crate::distance) struct Sparse<'a, S: Float> {
-    indptr: &'a [i32],
-    indices: &'a [i32],
-    values: &'a [S],
-    norms: &'a [S],
+#[derive(CubeType, CubeLaunch)]
+pub(in crate::distance) struct Sparse<S: Float> {
+    indptr: Box<[i32]>,
+    indices: Box<[i32]>,
+    values: Box<[S]>,
+    norms: Box<[S]>,
+}
+
+#[derive(CubeType, CubeLaunch)]
+pub(in crate::distance) struct Matrices<S: Float> {
+    x: Sparse<S>,
+    y: Sparse<S>,
+    cols: u32,
+    parameter: Parameter,
+    #[cube(comptime)]
+    same: bool,
 }
 
 #[derive(CubeType)]
 pub(in crate::distance) struct RowPair<'a, S: Float> {
-    x: Sparse<'a, S>,
-    y: Sparse<'a, S>,
+    x: &'a Sparse<S>,
+    y: &'a Sparse<S>,
     cols: u32,
     pub p: S,
     #[cube(comptime)]
@@ -39,16 +44,7 @@ pub(in crate::distance) struct RowPair<'a, S: Float> {
 }
 
 #[cube]
-impl<'a, S: Float> Sparse<'a, S> {
-    pub fn new(
-        indptr: &'a [i32],
-        indices: &'a [i32],
-        values: &'a [S],
-        norms: &'a [S],
-    ) -> Sparse<'a, S> {
-        Sparse::<'a, S> { indptr, indices, values, norms }
-    }
-
+impl<S: Float> Sparse<S> {
     pub fn start(&self, row: usize) -> usize {
         self.indptr[row] as usize
     }
@@ -98,22 +94,22 @@ impl<'a, S: Float> Sparse<'a, S> {
 
 #[cube]
 impl<'a, S: Float> RowPair<'a, S> {
-    pub fn new(
-        x: Sparse<'a, S>,
-        y: Sparse<'a, S>,
-        cols: u32,
-        parameter: &Parameter,
-        #[comptime] same: bool,
-    ) -> RowPair<'a, S> {
-        RowPair::<'a, S> { x, y, cols, p: parameter.value::<S>(), same }
+    pub fn new(matrices: &'a Matrices<S>) -> RowPair<'a, S> {
+        RowPair::<'a, S> {
+            x: &matrices.x,
+            y: &matrices.y,
+            cols: matrices.cols,
+            p: matrices.parameter.value::<S>(),
+            same: matrices.same,
+        }
     }
 
-    pub fn right(&self) -> &Sparse<'a, S> {
-        &self.y
+    pub fn right(&self) -> &Sparse<S> {
+        self.y
     }
 
-    pub fn left(&self) -> &Sparse<'a, S> {
-        &self.x
+    pub fn left(&self) -> &Sparse<S> {
+        self.x
     }
 
     fn sums<M: Semiring>(&self, i: usize, j: usize, total: S, other: S) -> Sums<S> {

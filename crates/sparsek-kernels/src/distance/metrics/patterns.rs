@@ -1,6 +1,4 @@
 //! Distances of patterns: nonzero is true. Total |x ∩ y|, norms |x|, |y|.
-//!
-//! `#[cube]` cannot take functions that mix a macro's and its caller's tokens, so formulas repeat.
 
 use cubecl::prelude::*;
 
@@ -9,14 +7,33 @@ use crate::{
     semiring,
 };
 
-/// Dice distance. NaN for two zero rows.
-pub struct Dice;
+/// Distances with the first functions in common. `#[cube]` needs all tokens of one caller: its
+/// attribute, too.
+macro_rules! patterns {
+    ($hash:tt $cube:tt $common:tt $($(#[$doc:meta])* $name:ident = $needs:ident $core:tt)*) => {$(
+        $(#[$doc])*
+        pub struct $name;
 
-semiring! {
+        patterns! { @impl $hash $cube $name $needs $common $core }
+    )*};
+    (@impl
+        $hash:tt $cube:tt $name:ident $needs:ident { $($common:tt)* } { $($core:tt)* }
+    ) => {
+        semiring! {
+            $hash $cube
+            impl Semiring for $name {
+                const NEEDS: Needs = Needs::$needs.symmetric().inner(Inner::Ones);
+
+                $($common)*
+                $($core)*
+            }
+        }
+    };
+}
+
+patterns! {
     #[cube]
-    impl Semiring for Dice {
-        const NEEDS: Needs = Needs::NORMS.symmetric().inner(Inner::Ones);
-
+    {
         fn norm<S: Float>(a: S, _p: S) -> S {
             select(a == S::new(0.0), S::new(0.0), S::new(1.0))
         }
@@ -25,123 +42,50 @@ semiring! {
             let missing = a == S::new(0.0) || b == S::new(0.0);
             select(missing, S::new(0.0), S::new(1.0))
         }
+    }
 
+    /// Dice distance. NaN for two zero rows.
+    Dice = NORMS {
         fn core<S: Float>(sums: Sums<S>) -> S {
             let both = sums.x + sums.y;
             (both - S::new(2.0) * sums.total) / both
         }
     }
-}
 
-/// Jaccard distance. 0 for two zero rows.
-pub struct Jaccard;
-
-semiring! {
-    #[cube]
-    impl Semiring for Jaccard {
-        const NEEDS: Needs = Needs::NORMS.symmetric().inner(Inner::Ones);
-
-        fn norm<S: Float>(a: S, _p: S) -> S {
-            select(a == S::new(0.0), S::new(0.0), S::new(1.0))
-        }
-
-        fn product<S: Float>(a: S, b: S, _p: S) -> S {
-            let missing = a == S::new(0.0) || b == S::new(0.0);
-            select(missing, S::new(0.0), S::new(1.0))
-        }
-
+    /// Jaccard distance. 0 for two zero rows.
+    Jaccard = NORMS {
         fn core<S: Float>(sums: Sums<S>) -> S {
             let either = sums.x + sums.y - sums.total;
             let none = either == S::new(0.0);
             (either - sums.total) / select(none, S::new(1.0), either)
         }
     }
-}
 
-/// Russell-Rao distance. 0 to itself only for a full row; RAFT forces 0.
-pub struct RussellRao;
-
-semiring! {
-    #[cube]
-    impl Semiring for RussellRao {
-        const NEEDS: Needs = Needs::SUMS.symmetric().inner(Inner::Ones);
-
-        fn product<S: Float>(a: S, b: S, _p: S) -> S {
-            let missing = a == S::new(0.0) || b == S::new(0.0);
-            select(missing, S::new(0.0), S::new(1.0))
-        }
-
+    /// Russell-Rao distance. 0 to itself only for a full row; RAFT forces 0.
+    RussellRao = SUMS {
         fn core<S: Float>(sums: Sums<S>) -> S {
             (sums.cols - sums.total) / sums.cols
         }
     }
-}
 
-/// Sokal-Sneath distance. NaN for two zero rows.
-pub struct SokalSneath;
-
-semiring! {
-    #[cube]
-    impl Semiring for SokalSneath {
-        const NEEDS: Needs = Needs::NORMS.symmetric().inner(Inner::Ones);
-
-        fn norm<S: Float>(a: S, _p: S) -> S {
-            select(a == S::new(0.0), S::new(0.0), S::new(1.0))
-        }
-
-        fn product<S: Float>(a: S, b: S, _p: S) -> S {
-            let missing = a == S::new(0.0) || b == S::new(0.0);
-            select(missing, S::new(0.0), S::new(1.0))
-        }
-
+    /// Sokal-Sneath distance. NaN for two zero rows.
+    SokalSneath = NORMS {
         fn core<S: Float>(sums: Sums<S>) -> S {
             let twice = S::new(2.0) * (sums.x + sums.y - S::new(2.0) * sums.total);
             twice / (sums.total + twice)
         }
     }
-}
 
-/// Rogers-Tanimoto distance.
-pub struct RogersTanimoto;
-
-semiring! {
-    #[cube]
-    impl Semiring for RogersTanimoto {
-        const NEEDS: Needs = Needs::NORMS.symmetric().inner(Inner::Ones);
-
-        fn norm<S: Float>(a: S, _p: S) -> S {
-            select(a == S::new(0.0), S::new(0.0), S::new(1.0))
-        }
-
-        fn product<S: Float>(a: S, b: S, _p: S) -> S {
-            let missing = a == S::new(0.0) || b == S::new(0.0);
-            select(missing, S::new(0.0), S::new(1.0))
-        }
-
+    /// Rogers-Tanimoto distance.
+    RogersTanimoto = NORMS {
         fn core<S: Float>(sums: Sums<S>) -> S {
             let differing = sums.x + sums.y - S::new(2.0) * sums.total;
             S::new(2.0) * differing / (sums.cols + differing)
         }
     }
-}
 
-/// Yule distance: r and s columns in one row only, t in both, f in neither; 0 if r s is 0.
-pub struct Yule;
-
-semiring! {
-    #[cube]
-    impl Semiring for Yule {
-        const NEEDS: Needs = Needs::NORMS.symmetric().inner(Inner::Ones);
-
-        fn norm<S: Float>(a: S, _p: S) -> S {
-            select(a == S::new(0.0), S::new(0.0), S::new(1.0))
-        }
-
-        fn product<S: Float>(a: S, b: S, _p: S) -> S {
-            let missing = a == S::new(0.0) || b == S::new(0.0);
-            select(missing, S::new(0.0), S::new(1.0))
-        }
-
+    /// Yule distance: r and s columns in one row only, t in both, f in neither; 0 if r s is 0.
+    Yule = NORMS {
         fn core<S: Float>(sums: Sums<S>) -> S {
             let only_x = sums.x - sums.total;
             let only_y = sums.y - sums.total;
@@ -151,25 +95,9 @@ semiring! {
             S::new(2.0) * half / select(half == S::new(0.0), S::new(1.0), whole)
         }
     }
-}
 
-/// Matching distance.
-pub struct Matching;
-
-semiring! {
-    #[cube]
-    impl Semiring for Matching {
-        const NEEDS: Needs = Needs::NORMS.symmetric().inner(Inner::Ones);
-
-        fn norm<S: Float>(a: S, _p: S) -> S {
-            select(a == S::new(0.0), S::new(0.0), S::new(1.0))
-        }
-
-        fn product<S: Float>(a: S, b: S, _p: S) -> S {
-            let missing = a == S::new(0.0) || b == S::new(0.0);
-            select(missing, S::new(0.0), S::new(1.0))
-        }
-
+    /// Matching distance.
+    Matching = NORMS {
         fn core<S: Float>(sums: Sums<S>) -> S {
             (sums.x + sums.y - S::new(2.0) * sums.total) / sums.cols
         }

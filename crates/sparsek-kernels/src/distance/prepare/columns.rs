@@ -5,10 +5,6 @@
 //! reserve room for each counter               one atomic per plane
 //! place the entries
 //! ```
-#![allow(
-    clippy::collapsible_if,
-    reason = "outer conditions are decided when the kernel is compiled"
-)]
 
 use cubecl::{
     ir::{ElemType, UIntKind},
@@ -18,7 +14,10 @@ use cubecl::{
 
 use crate::{
     device::plane_or_unit,
-    distance::{launch::planes_for, semiring::Needs, tuning::TILE_BYTES, types::Prepared},
+    distance::{
+        launch::planes_for, merge::pair::Sparse, semiring::Needs, tuning::TILE_BYTES,
+        types::Prepared,
+    },
     error::KernelError,
     launch::{Grid, allocate, argument, fill_zero},
 };
@@ -122,7 +121,6 @@ impl Columns {
         let elements = matrix.nnz.max(counters + 1).max(matrix.rows + 1);
         let launch = |placed: bool| -> Result<(), KernelError> {
             let (grid, plane) = planes_for(client, matrix.rows, elements)?;
-            let x = matrix.arguments()?;
             // SAFETY: `argument` checks lengths; `Matrix` bounds counters; entries have own room.
             unsafe {
                 columns_kernel::launch_unchecked(
@@ -130,9 +128,7 @@ impl Columns {
                     grid.count,
                     grid.dim,
                     grid.address,
-                    x.indptr,
-                    x.indices,
-                    x.values,
+                    matrix.arguments()?,
                     argument(&self.ends, "ends", int, counters + 1)?,
                     self.argument(matrix.dtype)?,
                     ColumnsShapeLaunch::new(
@@ -185,9 +181,7 @@ struct ColumnsShape {
 
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn columns_kernel<S: Float, P: Int>(
-    indptr: &[i32],
-    indices: &[i32],
-    values: &[S],
+    matrix: Sparse<S>,
     ends: &[Atomic<i32>],
     entries: &mut [Vector<P, Const<2>>],
     shape: ColumnsShape,
@@ -206,14 +200,14 @@ fn columns_kernel<S: Float, P: Int>(
         }
     }
     let part = row / shape.tile;
-    let mut entry = indptr[row] as usize + UNIT_POS_X as usize;
-    let end = indptr[row + 1] as usize;
+    let mut entry = matrix.start(row) + UNIT_POS_X as usize;
+    let end = matrix.start(row + 1);
     while entry < end {
-        let counter = part * shape.cols + indices[entry] as usize;
+        let counter = part * shape.cols + matrix.column(entry) as usize;
         let place = ends[counter].fetch_add(1);
         if comptime!(placed) {
             let row = (row - part * shape.tile) as u32;
-            entries[place as usize] = packed::<S, P>(row, values[entry]);
+            entries[place as usize] = packed::<S, P>(row, matrix.value(entry));
         }
         entry += comptime!(plane as usize);
     }

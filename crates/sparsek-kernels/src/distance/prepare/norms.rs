@@ -11,7 +11,7 @@ use crate::{
         types::{Matrix, Prepared},
     },
     error::KernelError,
-    launch::{allocate, argument},
+    launch::{Grid, allocate, argument},
 };
 
 /// Entries per unit sum, against rounding.
@@ -48,6 +48,10 @@ pub(in crate::distance) fn prepare<M: Semiring>(
     if matrix.rows == 0 || !(written || needs.norms) {
         return Ok(prepared);
     }
+    if !(needs.norms || needs.prepared || rows) {
+        widen(client, matrix, &prepared)?;
+        return Ok(prepared);
+    }
     let elements = matrix.nnz.max(2 * matrix.rows);
     let (grid, plane) = planes_for(client, matrix.rows, elements)?;
     // SAFETY: `argument` checks lengths; `Matrix` bounds offsets.
@@ -69,6 +73,39 @@ pub(in crate::distance) fn prepare<M: Semiring>(
         );
     }
     Ok(prepared)
+}
+
+/// Converts values that need no more.
+fn widen(client: &Client, matrix: &Matrix, prepared: &Prepared) -> Result<(), KernelError> {
+    let (nnz, dtypes) = (matrix.nnz, [matrix.dtype, prepared.dtype]);
+    if nnz == 0 {
+        return Ok(());
+    }
+    let grid = Grid::elementwise(client, nnz, nnz)?;
+    // SAFETY: `argument` checks lengths.
+    unsafe {
+        widen_kernel::launch_unchecked(
+            client,
+            grid.count,
+            grid.dim,
+            grid.address,
+            argument(matrix.values, "values", dtypes[0], nnz)?,
+            argument(&prepared.values, "prepared", dtypes[1], nnz)?,
+            dtypes,
+        );
+    }
+    Ok(())
+}
+
+#[cube(launch_unchecked, address_type = "dynamic")]
+fn widen_kernel<E: Float, S: Float>(
+    values: &[E],
+    prepared: &mut [S],
+    #[define(E, S)] _dtypes: [ElemType; 2],
+) {
+    if ABSOLUTE_POS < prepared.len() {
+        prepared[ABSOLUTE_POS] = S::cast_from(values[ABSOLUTE_POS]);
+    }
 }
 
 #[cube(launch_unchecked, address_type = "dynamic")]

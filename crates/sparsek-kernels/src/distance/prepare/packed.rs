@@ -13,6 +13,7 @@ use crate::{
     device::multiprocessors,
     distance::{
         launch::planes_for,
+        merge::pair::Sparse,
         semiring::Inner,
         tuning::{PACK_PLANES, ROW_UNITS, SCAN_CUBES},
         types::Prepared,
@@ -68,7 +69,6 @@ impl Packed {
             return Ok(packed);
         }
         let (grid, plane) = planes_for(client, rows.len() * PACK_PLANES, elements.max(matrix.nnz))?;
-        let arguments = matrix.arguments()?;
         // SAFETY: lengths checked; `Matrix` bounds positions.
         unsafe {
             pack_kernel::launch_unchecked(
@@ -76,10 +76,7 @@ impl Packed {
                 grid.count,
                 grid.dim,
                 grid.address,
-                arguments.indptr,
-                arguments.indices,
-                arguments.values,
-                arguments.norms,
+                matrix.arguments()?,
                 argument(&packed.handle, "rows", half, elements)?,
                 rows.start,
                 rows.len(),
@@ -106,12 +103,8 @@ impl Packed {
 }
 
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(clippy::too_many_arguments, reason = "a matrix of four buffers")]
 fn pack_kernel<S: Float>(
-    indptr: &[i32],
-    indices: &[i32],
-    values: &[S],
-    norms: &[S],
+    matrix: Sparse<S>,
     packed: &mut [f16],
     first: usize,
     rows: usize,
@@ -126,16 +119,16 @@ fn pack_kernel<S: Float>(
         terminate!();
     }
     let offset = number % PACK_PLANES * comptime!(plane as usize);
-    let end = indptr[first + row + 1] as usize;
-    let mut entry = indptr[first + row] as usize + offset + UNIT_POS_X as usize;
+    let end = matrix.start(first + row + 1);
+    let mut entry = matrix.start(first + row) + offset + UNIT_POS_X as usize;
     while entry < end {
-        let column = indices[entry] as usize;
-        let mut value = values[entry];
+        let column = matrix.column(entry) as usize;
+        let mut value = matrix.value(entry);
         if comptime!(inner == Inner::Ones) {
             value = select(value == S::new(0.0), S::new(0.0), S::new(1.0));
         } else if comptime!(inner == Inner::Quotients) {
             // Recovers the whole number.
-            value = (value * norms[2 * (first + row)].sqrt()).round();
+            value = (value * matrix.norm(first + row).sqrt()).round();
         }
         let step = row / GROUP * steps + column / STEP;
         let block = step * comptime!(GROUP / STEP) + row % GROUP / STEP;

@@ -3,9 +3,9 @@ use half::f16;
 
 use crate::{
     distance::{
-        merge::pair::{RowPair, Sparse},
+        merge::pair::{Matrices, RowPair},
         prepare::packed::{BLOCK, GROUP, STEP},
-        semiring::{Inner, Parameter, Semiring},
+        semiring::{Inner, Semiring},
         tuning::STEPS_AHEAD,
     },
     primitives::mma::{Sums, zeros},
@@ -27,7 +27,6 @@ pub(super) struct TensorCoreShape {
     first: usize,
     rows: usize,
     across: usize,
-    cols: u32,
     /// Steps of 16 columns.
     steps: usize,
 }
@@ -101,23 +100,13 @@ fn multiply_step(x: &Side, y: &Side, tiles: &mut Sequence<Sums>, #[comptime] tur
 
 /// A plane multiplies 64 rows of either matrix; registers load ahead.
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(clippy::too_many_arguments, reason = "pair matrices of four buffers")]
 pub(super) fn tensor_core_kernel<M: Semiring, S: Float>(
     left: &[Load],
     right: &[Load],
-    x_indptr: &[i32],
-    x_indices: &[i32],
-    x_values: &[S],
-    x_norms: &[S],
-    y_indptr: &[i32],
-    y_indices: &[i32],
-    y_values: &[S],
-    y_norms: &[S],
+    matrices: Matrices<S>,
     output: &mut [S],
-    parameter: Parameter,
     shape: TensorCoreShape,
     #[comptime] half: bool,
-    #[comptime] same: bool,
     #[define(S)] _dtype: ElemType,
 ) {
     let across = shape.across.div_ceil(RIGHT);
@@ -154,9 +143,7 @@ pub(super) fn tensor_core_kernel<M: Semiring, S: Float>(
         step += STEPS_AHEAD;
     }
 
-    let x = Sparse::<S>::new(x_indptr, x_indices, x_values, x_norms);
-    let y = Sparse::<S>::new(y_indptr, y_indices, y_values, y_norms);
-    let pair = RowPair::<S>::new(x, y, shape.cols, &parameter, same);
+    let pair = RowPair::<S>::new(&matrices);
     let (quarter, rest) = (UNIT_POS_X as usize / 4, UNIT_POS_X as usize % 4);
     #[unroll]
     for tile in 0..2 * BLOCKS * BLOCKS {
@@ -181,21 +168,11 @@ pub(super) fn tensor_core_kernel<M: Semiring, S: Float>(
 }
 
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(clippy::too_many_arguments, reason = "pair matrices of four buffers")]
 pub(super) fn finish_kernel<M: Semiring, S: Float>(
-    x_indptr: &[i32],
-    x_indices: &[i32],
-    x_values: &[S],
-    x_norms: &[S],
-    y_indptr: &[i32],
-    y_indices: &[i32],
-    y_values: &[S],
-    y_norms: &[S],
+    matrices: Matrices<S>,
     output: &mut [S],
-    parameter: Parameter,
     shape: TensorCoreShape,
     #[comptime] half: bool,
-    #[comptime] same: bool,
     #[define(S)] _dtype: ElemType,
 ) {
     let i = ABSOLUTE_POS / shape.across;
@@ -203,8 +180,6 @@ pub(super) fn finish_kernel<M: Semiring, S: Float>(
     if i >= shape.rows || (half && i > j) {
         terminate!();
     }
-    let x = Sparse::<S>::new(x_indptr, x_indices, x_values, x_norms);
-    let y = Sparse::<S>::new(y_indptr, y_indices, y_values, y_norms);
-    let pair = RowPair::<S>::new(x, y, shape.cols, &parameter, same);
+    let pair = RowPair::<S>::new(&matrices);
     output[ABSOLUTE_POS] = pair.finish::<M>(shape.first + i, j, output[ABSOLUTE_POS], S::new(0.0));
 }

@@ -9,10 +9,11 @@ use crate::{
     device::{accumulator, require_buffers},
     distance::{
         job::Job,
+        launch,
         merge::join,
         prepare::packed::Packed,
         semiring::{Inner, Needs, Semiring},
-        types::{Matrix, Prepared},
+        types::{Matrix, Prepared, Routine},
     },
     error::KernelError,
     launch::{Grid, argument},
@@ -29,8 +30,8 @@ const MOST_BYTES: usize = 256 << 20;
 /// Of the kernel with most.
 const BUFFERS: usize = 11;
 
-fn refused(reason: String) -> KernelError {
-    KernelError::Routine { routine: "tensor_core", reason }
+fn refused(reason: impl Into<String>) -> KernelError {
+    launch::refused(Routine::TensorCore, reason)
 }
 
 /// Whether the device has the instruction.
@@ -44,7 +45,7 @@ pub(in crate::distance) fn check(
     matrix: &Matrix,
 ) -> Result<(), KernelError> {
     if needs.inner.is_none() {
-        return Err(refused("the total is not an inner product".into()));
+        return Err(refused("the total is not an inner product"));
     }
     let dtype = accumulator(client, matrix.dtype)?;
     if dtype != f32::elem_type_native() {
@@ -131,7 +132,6 @@ fn multiply<M: Semiring>(job: &Job, [x, y]: [&Packed; 2], half: bool) -> Result<
     let elements = job.elements().max(x.loads()).max(y.loads());
     let grid = Grid::new(client, cubes, dim, elements)?;
     let word = u32::elem_type_native();
-    let [left, right] = [job.x.arguments()?, job.y.arguments()?];
     // SAFETY: lengths checked; `Matrix` bounds positions.
     unsafe {
         tensor_core_kernel::launch_unchecked::<M>(
@@ -141,19 +141,10 @@ fn multiply<M: Semiring>(job: &Job, [x, y]: [&Packed; 2], half: bool) -> Result<
             grid.address,
             argument(x.handle(), "rows", word, 4 * x.loads())?,
             argument(y.handle(), "rows", word, 4 * y.loads())?,
-            left.indptr,
-            left.indices,
-            left.values,
-            left.norms,
-            right.indptr,
-            right.indices,
-            right.values,
-            right.norms,
+            job.matrices()?,
             job.output()?,
-            job.parameter.launch(),
             shape(job, y.steps()),
             half,
-            job.same,
             job.x.dtype,
         );
     }
@@ -162,7 +153,6 @@ fn multiply<M: Semiring>(job: &Job, [x, y]: [&Packed; 2], half: bool) -> Result<
 
 fn finish<M: Semiring>(job: &Job, half: bool) -> Result<(), KernelError> {
     let grid = Grid::elementwise(job.client, job.pairs(), job.elements())?;
-    let [left, right] = [job.x.arguments()?, job.y.arguments()?];
     // SAFETY: as in `multiply`.
     unsafe {
         finish_kernel::launch_unchecked::<M>(
@@ -170,19 +160,10 @@ fn finish<M: Semiring>(job: &Job, half: bool) -> Result<(), KernelError> {
             grid.count,
             grid.dim,
             grid.address,
-            left.indptr,
-            left.indices,
-            left.values,
-            left.norms,
-            right.indptr,
-            right.indices,
-            right.values,
-            right.norms,
+            job.matrices()?,
             job.output()?,
-            job.parameter.launch(),
             shape(job, 0),
             half,
-            job.same,
             job.x.dtype,
         );
     }
@@ -191,5 +172,5 @@ fn finish<M: Semiring>(job: &Job, half: bool) -> Result<(), KernelError> {
 
 fn shape(job: &Job, steps: usize) -> TensorCoreShapeLaunch {
     let Range { start, end } = job.rows;
-    TensorCoreShapeLaunch::new(start, end - start, job.y.rows, job.x.cols as u32, steps)
+    TensorCoreShapeLaunch::new(start, end - start, job.y.rows, steps)
 }

@@ -11,7 +11,7 @@ use crate::{
     launch::{Grid, aligned, allocate, argument, fill_zero},
     spmm::{
         compressed::Compressed,
-        operand::{Entries, Factors, Operand, row_factor},
+        operand::{Entries, Operand},
         partial_sums::PartialSums,
         partition::Item,
         plane_layout::{Limits, PlaneLayout, min_team},
@@ -63,10 +63,7 @@ pub(crate) fn launch(
         return Ok(output);
     }
     let largest = elements.max(csr.cols * x.k).max(csr.nnz);
-    let slots = (partition.slots() * x.width).max(1);
-    let partials = allocate(client, "partials", slots, sum)?;
-    let arguments = operand.arguments(client, x.dtype, sum)?;
-    let partials_argument = argument(&partials, "partials", sum, slots)?;
+    let partials = PartialSums::new(client, operand, [x.dtype, sum], x.width, 1)?;
     let packed = match plan {
         CompressedPlan::Packed(_) => Some(pack(client, csr, x)?),
         _ => None,
@@ -86,7 +83,7 @@ pub(crate) fn launch(
                 let sums = max_sums(client, plane, csr, x);
                 let vector = vector(client, plane, x, sums);
                 let limits = Limits { vector, sums, flight: PLANE_FLIGHT };
-                let planes = PlaneLayout::new(client, plane, operand, [x.k, x.width], limits);
+                let planes = PlaneLayout::new(client, plane, [x.k, x.width], limits);
                 let cubes = partition.items().div_ceil(planes.planes as usize);
                 let dim = CubeDim::new_2d(plane, planes.planes);
                 let grid = Grid::new(client, cubes, dim, largest.max(column_count))?;
@@ -97,15 +94,11 @@ pub(crate) fn launch(
                     grid.address,
                     vector,
                     partition.argument()?,
-                    arguments.indices,
-                    arguments.weights,
-                    arguments.entries,
-                    arguments.rows,
-                    arguments.cols,
+                    operand.entries(client, x.dtype, sum)?,
                     values,
                     columns,
                     result,
-                    partials_argument,
+                    partials.argument()?,
                     partition.items(),
                     x.k as u32,
                     layout.values / vector,
@@ -124,46 +117,28 @@ pub(crate) fn launch(
                     grid.dim,
                     grid.address,
                     partition.argument()?,
-                    arguments.indices,
-                    arguments.weights,
-                    arguments.entries,
-                    arguments.rows,
-                    arguments.cols,
+                    operand.entries(client, x.dtype, sum)?,
                     values,
                     columns,
                     result,
-                    partials_argument,
+                    partials.argument()?,
                     partition.items(),
                     x.k as u32,
                     x.width,
-                    operand.factors(),
                     [x.dtype, sum, x.index],
                 );
             }
         }
     }
-    let sums = PartialSums {
-        operand,
-        partials: &partials,
-        output: &output,
-        dtype: x.dtype,
-        sum,
-        width: x.width,
-    };
-    sums.combine(client)?;
+    partials.combine(client, &output)?;
     Ok(output)
 }
 
 /// A unit for each element of an item bisects each entry: O(log k).
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
 fn unit_kernel<E: Float, S: Float, I: Numeric>(
     parts: &[i32],
-    indices: &[i32],
-    weights: &[E],
-    entries: &[i32],
-    rows: &[S],
-    cols: &[S],
+    source: Entries<E, S>,
     values: &[E],
     columns: &[I],
     output: &mut [E],
@@ -171,7 +146,6 @@ fn unit_kernel<E: Float, S: Float, I: Numeric>(
     items: usize,
     k: u32,
     width: usize,
-    #[comptime] factors: Factors,
     #[define(E, S, I)] _dtypes: [ElemType; 3],
 ) {
     let number = ABSOLUTE_POS / width;
@@ -183,7 +157,6 @@ fn unit_kernel<E: Float, S: Float, I: Numeric>(
     if item.row < 0 {
         terminate!();
     }
-    let source = Entries::<E, S>::new(indices, weights, entries, cols, factors);
     let mut sum = S::new(0.0);
     let mut entry = item.start;
     while entry < item.end {
@@ -206,7 +179,7 @@ fn unit_kernel<E: Float, S: Float, I: Numeric>(
     }
     let row = item.row as usize;
     if item.slot < 0 {
-        output[row * width + place] = E::cast_from(sum * row_factor::<S>(rows, row, factors));
+        output[row * width + place] = E::cast_from(sum * source.row_factor(row));
     } else {
         partials[item.slot as usize * width + place] = sum;
     }

@@ -10,7 +10,7 @@ use crate::{
     launch::{Grid, aligned, allocate, argument},
     spmm::{
         compressed::SelectedColumns,
-        operand::{Entries, Factors, Operand, row_factor},
+        operand::{Entries, Operand},
         partial_sums::PartialSums,
         partition::Item,
         tuning::{GATHER_FLIGHT, SLICE_BYTES, SLICE_SELECTED},
@@ -30,7 +30,6 @@ pub(crate) struct Gather<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct GatherConfig {
-    factors: Factors,
     selected: bool,
     flight: usize,
 }
@@ -82,21 +81,16 @@ impl<'a> Gather<'a> {
         }
         let [vector, slice] = self.widths(client);
         let slices = across.div_ceil(slice);
-        let slots = (partition.slots() * across).max(vector);
-        let partials = allocate(client, "partials", slots, self.sum)?;
+        let dtypes = [self.dtype, self.sum];
+        let partials = PartialSums::new(client, self.operand, dtypes, across, vector)?;
         let units = partition.items() * (slice / vector) * slices;
         let largest = elements.max(csr.cols * self.width).max(csr.nnz);
         let grid = Grid::elementwise(client, units, largest)?;
-        let arguments = self.operand.arguments(client, self.dtype, self.sum)?;
         let (columns, index, needed) = match self.selected {
             Some(selected) => (selected.columns, selected.index, csr.rows * selected.k),
             None => (csr.indptr, i32::elem_type_native(), 1),
         };
-        let config = GatherConfig {
-            factors: self.operand.factors(),
-            selected: self.selected.is_some(),
-            flight: GATHER_FLIGHT,
-        };
+        let config = GatherConfig { selected: self.selected.is_some(), flight: GATHER_FLIGHT };
         // SAFETY: `argument` checks lengths; `Csr` and `Compressed` promise indices.
         unsafe {
             gather_kernel::launch_unchecked(
@@ -106,15 +100,11 @@ impl<'a> Gather<'a> {
                 grid.address,
                 vector,
                 partition.argument()?,
-                arguments.indices,
-                arguments.weights,
-                arguments.entries,
-                arguments.rows,
-                arguments.cols,
+                self.operand.entries(client, self.dtype, self.sum)?,
                 argument(self.x, "x", self.dtype, csr.cols * self.width)?,
                 argument(columns, "columns", index, needed)?,
                 argument(&output, "output", self.dtype, elements)?,
-                argument(&partials, "partials", self.sum, slots)?,
+                partials.argument()?,
                 partition.items(),
                 (across / vector) as u32,
                 (slice / vector) as u32,
@@ -123,28 +113,15 @@ impl<'a> Gather<'a> {
                 [self.dtype, self.sum, index],
             );
         }
-        let sums = PartialSums {
-            operand: self.operand,
-            partials: &partials,
-            output: &output,
-            dtype: self.dtype,
-            sum: self.sum,
-            width: across,
-        };
-        sums.combine(client)?;
+        partials.combine(client, &output)?;
         Ok(output)
     }
 }
 
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
 fn gather_kernel<E: Float, S: Float, I: Numeric, N: Size>(
     parts: &[i32],
-    indices: &[i32],
-    weights: &[E],
-    entries: &[i32],
-    rows: &[S],
-    cols: &[S],
+    source: Entries<E, S>,
     x: &[Vector<E, N>],
     columns: &[I],
     output: &mut [Vector<E, N>],
@@ -172,8 +149,6 @@ fn gather_kernel<E: Float, S: Float, I: Numeric, N: Size>(
     let place_of_row = row * across + place;
     let from =
         if comptime!(config.selected) { usize::cast_from(columns[place_of_row]) } else { place };
-    let factors = comptime!(config.factors);
-    let source = Entries::<E, S>::new(indices, weights, entries, cols, factors);
     let flight = comptime!(config.flight as i32);
     let mut sum = Vector::<S, N>::zeroed();
     let mut entry = item.start;
@@ -192,7 +167,7 @@ fn gather_kernel<E: Float, S: Float, I: Numeric, N: Size>(
         for i in 0..config.flight {
             if entry + comptime!(i as i32) < item.end {
                 let value = Vector::<S, N>::cast_from(values[i]);
-                if comptime!(factors.any()) {
+                if comptime!(source.factors.any()) {
                     sum += Vector::<S, N>::new(weights[i]) * value;
                 } else {
                     sum += value;
@@ -202,8 +177,8 @@ fn gather_kernel<E: Float, S: Float, I: Numeric, N: Size>(
         entry += flight;
     }
     if item.slot < 0 {
-        if comptime!(factors.rows) {
-            sum *= Vector::<S, N>::new(row_factor::<S>(rows, row, factors));
+        if comptime!(source.factors.rows) {
+            sum *= Vector::<S, N>::new(source.row_factor(row));
         }
         output[place_of_row] = Vector::cast_from(sum);
     } else {

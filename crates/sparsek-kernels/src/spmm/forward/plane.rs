@@ -18,21 +18,13 @@
 use cubecl::{ir::ElemType, prelude::*};
 
 use crate::spmm::{
-    operand::{Entries, row_factor},
-    partition::Item,
-    plane_layout::PlaneLayout,
-    tuning::PLANE_TAIL,
+    operand::Entries, partition::Item, plane_layout::PlaneLayout, tuning::PLANE_TAIL,
 };
 
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
 pub(super) fn plane_kernel<E: Float, S: Float, I: Numeric, N: Size>(
     parts: &[i32],
-    indices: &[i32],
-    weights: &[E],
-    entries: &[i32],
-    rows: &[S],
-    cols: &[S],
+    source: Entries<E, S>,
     values: &[Vector<E, N>],
     columns: &[Vector<I, N>],
     output: &mut [E],
@@ -67,7 +59,6 @@ pub(super) fn plane_kernel<E: Float, S: Float, I: Numeric, N: Size>(
     let team = UNIT_POS_X / layout.team;
     let lane = UNIT_POS_X - team * layout.team;
     let first = own + (team * layout.team) as usize;
-    let source = Entries::<E, S>::new(indices, weights, entries, cols, comptime!(layout.factors));
     let mut entry = item.start + i32::cast_from(team);
     let tail = comptime!(layout.flight.min(PLANE_TAIL));
     // Phase 0 takes full flights, phase 1 shorter, masked ones.
@@ -102,7 +93,7 @@ pub(super) fn plane_kernel<E: Float, S: Float, I: Numeric, N: Size>(
                     for v in 0..layout.vector {
                         let value = S::cast_from(value.extract(v));
                         let product =
-                            if comptime!(layout.factors.any()) { factor * value } else { value };
+                            if comptime!(source.factors.any()) { factor * value } else { value };
                         let slot = comptime!((i * layout.loads + m) * layout.vector + v);
                         products[slot] = if comptime!(rest) {
                             select(at < item.end, product, S::new(0.0))
@@ -151,8 +142,8 @@ pub(super) fn plane_kernel<E: Float, S: Float, I: Numeric, N: Size>(
     while column < comptime!(layout.width) {
         let mut sum = sums[own + column + column / comptime!(layout.plane as usize)];
         if item.slot < 0 {
-            if comptime!(layout.factors.rows) {
-                sum *= row_factor::<S>(rows, row, comptime!(layout.factors));
+            if comptime!(source.factors.rows) {
+                sum *= source.row_factor(row);
             }
             output[row * comptime!(layout.width) + column] = E::cast_from(sum);
         } else {

@@ -1,11 +1,6 @@
 //! Sums of selected elements over one column block, for [`shared`](super::shared).
 //!
 //! Planes claim elements of a column, one per unit; a team of 8 units sums each extent.
-#![allow(clippy::manual_div_ceil, reason = "kernels know no `div_ceil` on runtime integers")]
-#![allow(
-    clippy::identity_op,
-    reason = "kernels copy a variable that changes later by an operation"
-)]
 
 use cubecl::prelude::*;
 
@@ -22,7 +17,6 @@ pub(super) struct BlockConfig {
 }
 
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
 pub(super) fn sums_kernel<N: Size>(
     selected: &[u32],
     firsts: &[u32],

@@ -2,11 +2,6 @@
 //!
 //! A cube for each chunk of rows counts its elements and claims a run in each column; another sorts
 //! and writes them. Atomics order the runs; no sum depends on it.
-#![allow(clippy::manual_div_ceil, reason = "kernels know no `div_ceil` on runtime integers")]
-#![allow(
-    clippy::identity_op,
-    reason = "kernels copy a variable that changes later by an operation"
-)]
 
 use cubecl::{
     ir::{ElemType, UIntKind},
@@ -178,7 +173,6 @@ fn count_kernel<I: Numeric>(
 
 /// Sorts a chunk, then writes runs contiguously.
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
 fn place_kernel<I: Numeric>(
     columns: &[I],
     totals: &[u32],

@@ -7,7 +7,6 @@
 //!
 //! Units, and teams that begin with different words, read different banks. Entries of overfull
 //! banks fill holes; other holes name zeros behind the block.
-#![allow(clippy::manual_div_ceil, reason = "kernels know no `div_ceil` on runtime integers")]
 
 use cubecl::{
     ir::{ElemType, UIntKind},
@@ -19,6 +18,7 @@ use crate::{
     device::{require_dtype, units_per_cube},
     error::KernelError,
     launch::{Grid, allocate, argument, fill_zero},
+    primitives::csr::first_from,
     spmm::{
         plane_layout::require_planes,
         tuning::{BLOCK_MIN_ENTRIES, BLOCKS_MIN_NNZ, LIST_UNITS, MAX_BLOCKS},
@@ -196,21 +196,6 @@ fn max_loads([rows, cols, nnz]: [usize; 3], max_columns: usize) -> usize {
     nnz / LOAD + (rows * blocks).min(nnz).max(1)
 }
 
-#[cube]
-fn first_from(indices: &[i32], from: i32, to: i32, column: i32) -> i32 {
-    let mut low = from;
-    let mut high = to;
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if indices[middle as usize] < column {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    low
-}
-
 /// Place of the nth entry of a bank; each word of a unit has two.
 #[cube]
 fn place(start: u32, bank: u32, nth: u32) -> usize {
@@ -220,7 +205,6 @@ fn place(start: u32, bank: u32, nth: u32) -> usize {
 
 /// A unit for each row and block. No sum depends on the order of loads.
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
 fn list_kernel(
     indptr: &[i32],
     indices: &[i32],

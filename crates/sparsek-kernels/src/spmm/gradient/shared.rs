@@ -11,7 +11,6 @@
 //!
 //! Entries alone order each sum. SSpMM of MaxK-GNN keeps a row of `dy` instead and adds by
 //! atomics.
-#![allow(clippy::manual_div_ceil, reason = "kernels know no `div_ceil` on runtime integers")]
 
 use cubecl::{
     ir::{ElemType, FloatKind},
@@ -185,7 +184,6 @@ pub fn gradient_shared(
 
 /// Transposes, times row factors.
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
 fn transpose_kernel<E: Float>(
     upstream: &[E],
     factors: &[f32],
@@ -229,7 +227,6 @@ fn transpose_kernel<E: Float>(
 
 /// Adds in order of blocks; writes rows contiguously.
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
 fn combine_kernel<E: Float>(
     selected: &[u32],
     runs: &[u32],

@@ -21,13 +21,15 @@ use crate::{
     device::rounded_accumulator,
     error::KernelError,
     launch::{Grid, aligned, allocate, argument, fill_zero},
+    primitives::csr::first_from,
     spmm::{
         compressed::Compressed,
-        operand::{Entries, row_factor},
+        operand::{Entries, Operand},
         partial_sums::PartialSums,
         partition::Item,
         plane_layout::{Limits, PlaneLayout, require_planes},
         tuning::{TWO_PASS_ADD_FLIGHT, TWO_PASS_MEMORY_FRACTION, TWO_PASS_WRITE_FLIGHT},
+        types::Scales,
     },
 };
 
@@ -79,10 +81,12 @@ pub fn gradient_two_pass(
     let most = scratch / (k * dtype.size());
     let part = csr.nnz.div_ceil(csr.nnz.div_ceil(most.max(1)));
     let products = allocate(client, "products", part * k, dtype)?;
-    let slots = (transposed.partition.slots() * k).max(vector);
-    let partials = allocate(client, "partials", slots, dtype)?;
+    let partials = PartialSums::new(client, transposed, [dtype; 2], k, vector)?;
     let limits = Limits { vector, sums: usize::MAX, flight: TWO_PASS_WRITE_FLIGHT };
-    let layout = PlaneLayout::new(client, plane, operand, [k, width], limits);
+    let layout = PlaneLayout::new(client, plane, [k, width], limits);
+    // Pass 2 applies `cols`: rows of the transpose.
+    let scales = Scales { cols: None, ..operand.scales };
+    let without_cols = Operand { scales, ..*operand };
     let int = i32::elem_type_native();
     let largest = elements.max(csr.rows * width).max(csr.nnz).max(part * k);
     let items = operand.partition.items();
@@ -93,7 +97,6 @@ pub fn gradient_two_pass(
         let products = || argument(&products, "products", dtype, part * k);
         let dim = CubeDim::new_2d(plane, layout.planes);
         let grid = Grid::new(client, items.div_ceil(layout.planes as usize), dim, largest)?;
-        let arguments = operand.arguments(client, dtype, dtype)?;
         // SAFETY: `argument` checks lengths; `Csr`, `Compressed`, `Product` promise indices.
         unsafe {
             write_kernel::launch_unchecked(
@@ -103,11 +106,7 @@ pub fn gradient_two_pass(
                 grid.address,
                 vector,
                 operand.partition.argument()?,
-                arguments.indices,
-                arguments.weights,
-                arguments.entries,
-                arguments.rows,
-                arguments.cols,
+                without_cols.entries(client, dtype, dtype)?,
                 argument(upstream, "upstream", dtype, csr.rows * width)?,
                 argument(x.columns, "columns", x.index, elements)?,
                 products()?,
@@ -130,7 +129,7 @@ pub fn gradient_two_pass(
                 products()?,
                 transposed.arguments(client, dtype, dtype)?.rows,
                 argument(&output, "gradient", dtype, elements)?,
-                argument(&partials, "partials", dtype, slots)?,
+                partials.argument()?,
                 transposed_items,
                 csr.nnz as i32,
                 range[0],
@@ -141,15 +140,7 @@ pub fn gradient_two_pass(
             );
         }
     }
-    let sums = PartialSums {
-        operand: transposed,
-        partials: &partials,
-        output: &output,
-        dtype,
-        sum: dtype,
-        width: k,
-    };
-    sums.combine(client)?;
+    partials.combine(client, &output)?;
     Ok(output)
 }
 
@@ -162,14 +153,9 @@ fn default_scratch(client: &Client) -> usize {
 
 /// Pass 1: a plane for each item.
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
 fn write_kernel<S: Float, I: Numeric, N: Size>(
     parts: &[i32],
-    indices: &[i32],
-    weights: &[S],
-    entries: &[i32],
-    rows: &[S],
-    cols: &[S],
+    source: Entries<S, S>,
     upstream: &[S],
     columns: &[Vector<I, N>],
     products: &mut [Vector<S, N>],
@@ -194,15 +180,11 @@ fn write_kernel<S: Float, I: Numeric, N: Size>(
     let own = UNIT_POS_Y as usize * width;
     let mut dense = Shared::<[S]>::new_slice(comptime!(layout.planes as usize * layout.width));
     let row = item.row as usize;
-    let factor = row_factor::<S>(rows, row, comptime!(layout.factors));
-    load_row::<S>(&mut dense, upstream, row, factor, layout);
+    load_row::<S>(&mut dense, upstream, row, source.row_factor(row), layout);
 
     let teams = comptime!(layout.teams());
     let team = UNIT_POS_X / layout.team;
     let lane = UNIT_POS_X - team * layout.team;
-    let factors = comptime!(layout.factors);
-    // Pass 2 applies `cols`: rows of the transpose.
-    let source = Entries::<S, S>::new(indices, weights, entries, cols, factors.without_cols());
     let mut entry = start + i32::cast_from(team);
     while entry < stop {
         let mut places = Array::<Vector<I, N>>::new(comptime!(layout.flight * layout.loads));
@@ -231,7 +213,7 @@ fn write_kernel<S: Float, I: Numeric, N: Size>(
                     #[unroll]
                     for v in 0..layout.vector {
                         let value = dense[own + usize::cast_from(places.extract(v))];
-                        if comptime!(layout.factors.weighted) {
+                        if comptime!(source.factors.weighted) {
                             values.insert(v, factors[i] * value);
                         } else {
                             values.insert(v, value);
@@ -281,16 +263,8 @@ fn add_kernel<S: Float, N: Size>(
         } else {
             sum = partials[target];
         }
-        // Finds the first entry of this part: numbers ascend.
-        let mut high = item.end;
-        while entry < high {
-            let middle = entry + (high - entry) / 2;
-            if numbers[middle as usize] < first {
-                entry = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
+        // The first entry of this part: numbers ascend.
+        entry = first_from(numbers, item.start, item.end, first);
     }
     let mut more = entry < item.end;
     while more {
