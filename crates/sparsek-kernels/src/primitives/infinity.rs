@@ -5,10 +5,10 @@ use cubecl::prelude::*;
 /// Bits of the f32 +∞.
 pub(crate) const INFINITY_BITS: u32 = 0x7f80_0000;
 
-/// +∞ in kernels, which must not name `f32::INFINITY`: WGSL has no such literal.
+/// +∞ in kernels, which must not name Rust's constants: WGSL has no such literal.
 ///
-/// Made from bits at run time, because compilers may not fold it to a constant either. The same
-/// holds for results such as ln 0.
+/// Made from bits at run time, so that compilers do not fold it to one. They also fold functions of
+/// constants: ln 0 is no way around.
 #[cube]
 pub fn infinity<F: Float>() -> F {
     F::cast_from(f32::reinterpret(INFINITY_BITS.runtime()))

@@ -115,7 +115,8 @@ fn available() -> u64 {
     if system.total_memory() > 0 {
         least = least.min(system.available_memory());
     }
-    least.min(address_space().unwrap_or(u64::MAX))
+    // No allocation is longer than isize::MAX: 2 GiB on wasm, where nothing else is known.
+    least.min(address_space().unwrap_or(u64::MAX)).min(isize::MAX as u64)
 }
 
 fn address_space() -> Option<u64> {
