@@ -176,17 +176,23 @@ pub(crate) fn check(
     }
 }
 
-fn check_delegate(client: &Client, problem: &RowProblem) -> Result<(), String> {
+/// For routines that list candidates; returns the size of planes.
+fn check_candidates(client: &Client, problem: &RowProblem) -> Result<usize, String> {
     if problem.ragged {
         return Err("it serves only rows without lengths of their own".into());
     }
-    let plane = plane_size(client).ok_or("the device has no planes of one fixed size")? as usize;
+    let plane = plane_size(client).ok_or("the device has no planes of one fixed size")?;
     if is_llvmpipe(client) {
         return Err(LLVMPIPE_REFUSAL.into());
     }
     if !problem.exact {
         return Err("it serves the exact method only".into());
     }
+    Ok(plane as usize)
+}
+
+fn check_delegate(client: &Client, problem: &RowProblem) -> Result<(), String> {
+    let plane = check_candidates(client, problem)?;
     let least = plane * DELEGATE_SUBRANGES * problem.width;
     if problem.cols < least {
         return Err(format!(
@@ -203,18 +209,9 @@ fn check_delegate(client: &Client, problem: &RowProblem) -> Result<(), String> {
 }
 
 fn check_sampled(client: &Client, problem: &RowProblem) -> Result<(), String> {
-    if problem.ragged {
-        return Err("it serves only rows without lengths of their own".into());
-    }
     let cols = problem.cols;
+    let plane = check_candidates(client, problem)?;
     let units = sampled_units(client, cols) as usize;
-    let plane = plane_size(client).ok_or("the device has no planes of one fixed size")? as usize;
-    if is_llvmpipe(client) {
-        return Err(LLVMPIPE_REFUSAL.into());
-    }
-    if !problem.exact {
-        return Err("it serves the exact method only".into());
-    }
     if 2 * plane > units {
         return Err(format!("a cube of {units} units holds one plane only"));
     }
