@@ -4,6 +4,8 @@ use burn::tensor::{
     Bool, Int, Tensor, TensorCreationOptions, activation::softmax, ops::IndexingUpdateOp,
 };
 
+use crate::topk::{TopkOptions, argtopk};
+
 /// True at `indices` of each row: `[rows, k]`, distinct in a row → `[rows, width]`.
 pub fn support_mask(indices: Tensor<2, Int>, width: usize) -> Tensor<2, Bool> {
     let options = TensorCreationOptions::new(indices.device()).with_dtype(indices.dtype());
@@ -11,6 +13,24 @@ pub fn support_mask(indices: Tensor<2, Int>, width: usize) -> Tensor<2, Bool> {
     let ones = indices.ones_like();
     let zeros = Tensor::<2, Int>::zeros([rows, width], options);
     zeros.scatter(1, indices, ones, IndexingUpdateOp::Add).greater_elem(0)
+}
+
+/// Columns of the k greatest elements of each row: `[rows, width]` → `[rows, k]`, ascending.
+pub fn greatest(x: Tensor<2>, k: usize) -> Tensor<2, Int> {
+    argtopk(x, &TopkOptions::new(k))
+}
+
+/// True at the k greatest elements of each row: `[rows, width]` → the same shape.
+pub fn greatest_mask(x: Tensor<2>, k: usize) -> Tensor<2, Bool> {
+    let [rows, width] = x.dims();
+    if rows * width == 0 {
+        return Tensor::empty([rows, width], &x.device());
+    }
+    // Devices cannot scatter nothing.
+    if k == 0 {
+        return Tensor::<2, Int>::zeros([rows, width], &x.device()).greater_elem(0);
+    }
+    support_mask(greatest(x, k), width)
 }
 
 /// Takes rows: `x`: `[rows, width]`, `at`: `[count]` → `[count, width]`.
