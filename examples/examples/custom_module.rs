@@ -65,7 +65,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for step in 0..=steps {
         let scores = model.forward(x.clone());
         let loss = cross_entropy(scores.clone(), labels.clone(), 1.0 / POINTS as f32);
-        if step % (steps / 10).max(1) == 0 {
+        if step.is_multiple_of((steps / 10).max(1)) {
             let hits = class_hits(scores.without_autodiff(), labels.clone().without_autodiff());
             let accuracy = 100.0 * hits.mean().into_scalar::<f32>();
             println!("{step:4}  {:.3}  {accuracy:.1} %", loss.clone().into_scalar::<f32>());

@@ -69,7 +69,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("{} edges, {share:.1} % within a class", graph.edges());
 
     // One node in ten has a label to learn from; −1 leaves a node out.
-    let known = |node: usize| node / CLASSES % 10 == 0;
+    let known = |node: usize| (node / CLASSES).is_multiple_of(10);
     let part = |keep: &dyn Fn(usize) -> bool| -> Vec<i64> {
         (0..NODES).map(|node| if keep(node) { labels[node] } else { -1 }).collect()
     };
@@ -87,7 +87,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for epoch in 0..=epochs {
         let scores = model.forward(&graph, tracked.clone());
         let loss = cross_entropy(scores.clone(), train.clone(), 10.0 / NODES as f32);
-        if epoch % (epochs / 6).max(1) == 0 {
+        if epoch.is_multiple_of((epochs / 6).max(1)) {
             let hits = class_hits(scores.without_autodiff(), test.clone()).sum();
             let accuracy = hits.into_scalar::<f32>() / (0.9 * NODES as f32);
             let loss = loss.clone().into_scalar::<f32>();

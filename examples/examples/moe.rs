@@ -77,7 +77,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let (bytes, next) = batch(step, &device);
         let (scores, routing) = model.forward(bytes);
         let loss = cross_entropy.forward(scores, next);
-        if step % (steps / 10).max(1) == 0 {
+        if step.is_multiple_of((steps / 10).max(1)) {
             let counts = routing.counts.clone().into_data().iter::<i64>().collect::<Vec<_>>();
             println!("{step:4}  {:.3}  {counts:?}", loss.clone().into_scalar::<f32>());
         }

@@ -1,7 +1,8 @@
 //! A sparse autoencoder finds the features that a narrow space superposes.
 //!
-//! Rows are sums of at most 3 of 32 directions in 16 dimensions. `cargo run --release -p sparsek-examples
-//! --example sae [STEPS]`
+//! Rows are sums of at most 3 of 32 directions in 16 dimensions.
+//!
+//! `cargo run --release -p sparsek-examples --example sae [STEPS]`
 
 #![allow(clippy::print_stdout)]
 
@@ -49,7 +50,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("step  error    dead  recovered");
     for step in 0..=steps {
         let output = sae.forward(batch(&features, &mut random, &device));
-        if step % (steps / 10).max(1) == 0 {
+        if step.is_multiple_of((steps / 10).max(1)) {
             let idle = sae.idle().greater_equal_elem((20 * BATCH) as f64);
             let dead = idle.int().sum().into_scalar::<i64>();
             // A feature is recovered if a decoder row points along it.

@@ -95,7 +95,8 @@ pub fn magnitude_mask_rows<const D: usize>(
 /// use burn::tensor::{Device, Tensor, TensorData};
 /// use sparsek::nn::n_of_m_mask;
 ///
-/// let weight = Tensor::<1>::from_floats([1.0, -3.0, 2.0, 0.5, 9.0, 8.0, 7.0, 6.0], &Device::flex());
+/// let weight = [1.0, -3.0, 2.0, 0.5, 9.0, 8.0, 7.0, 6.0];
+/// let weight = Tensor::<1>::from_floats(weight, &Device::flex());
 /// let mask = n_of_m_mask(weight, 2, 4, 0).int();
 /// mask.into_data().assert_eq(&TensorData::from([0, 1, 1, 0, 1, 1, 0, 0]), false);
 /// # }
@@ -165,7 +166,7 @@ mod tests {
     /// Places of each row along `dim`.
     fn rows(dim: usize) -> Vec<Vec<usize>> {
         let stride: usize = SHAPE[dim + 1..].iter().product();
-        let first = |&place: &usize| place / stride % SHAPE[dim] == 0;
+        let first = |&place: &usize| (place / stride).is_multiple_of(SHAPE[dim]);
         let starts = (0..SHAPE.iter().product()).filter(first);
         starts.map(|start| (0..SHAPE[dim]).map(|i| start + i * stride).collect()).collect()
     }
@@ -205,7 +206,7 @@ mod tests {
             assert_eq!(truths(found), expected, "{k}");
         }
         for (n, m) in [(1, 2), (2, 4), (0, 4), (4, 4), (1, 3), (5, 6)] {
-            if SHAPE[dim] % m > 0 {
+            if !SHAPE[dim].is_multiple_of(m) {
                 continue;
             }
             let mut expected = vec![false; x.len()];
