@@ -66,15 +66,13 @@ impl TopkSaeConfig {
             "TopkSae: a momentum of {} is outside [0, 1]",
             self.momentum
         );
-        let plain = device.clone().without_autodiff();
         let normal = Distribution::Normal(0.0, 1.0);
-        let rows = unit_rows(Tensor::random([latents, width], normal, &plain));
-        let param = |x: Tensor<2>| Param::from_tensor(x.to_device(device));
+        let rows = unit_rows(Tensor::random([latents, width], normal, device));
         let zeros = |count: usize| Param::from_tensor(Tensor::zeros([count], device));
         TopkSae {
-            encoder: param(rows.clone().transpose()),
+            encoder: Param::from_tensor(rows.clone().transpose()),
             encoder_bias: zeros(latents),
-            decoder: param(rows),
+            decoder: Param::from_tensor(rows),
             bias: zeros(width),
             idle: RunningState::new(Tensor::zeros([latents], device)),
             threshold: RunningState::new(Tensor::full([1], UNKNOWN, device)),
@@ -515,7 +513,8 @@ mod tests {
     /// Only dead latents receive the gradient of the auxiliary loss.
     #[rstest]
     fn dead_latents_are_moved(device: Device) {
-        let sae = sae(&device, SaeActivation::Topk, true);
+        let mut sae = sae(&device, SaeActivation::Topk, true);
+        sae.encoder_bias = sae.encoder_bias.map(Tensor::require_grad);
         let x = tensor(&random(ROWS * WIDTH, 9), [ROWS, WIDTH], &device);
         let gradients = sae.forward(x).auxiliary_loss.backward();
         let gradient = host(sae.encoder_bias.grad(&gradients).unwrap());

@@ -52,6 +52,9 @@ pub fn magnitude_mask<const D: usize>(weight: Tensor<D>, kept: Kept) -> Tensor<D
     let shape = weight.dims();
     let length = shape.iter().product();
     let k = kept.of("magnitude_mask", length);
+    if length == 0 {
+        return Tensor::empty(shape, &weight.device());
+    }
     let rows: Tensor<2> = weight.detach().abs().reshape([1, length]);
     greatest_mask(rows, k).reshape(shape)
 }
@@ -124,7 +127,10 @@ fn blocks<const D: usize>(
     let dim = dimension::<D>(operation, dim);
     let last = weight.detach().abs().swap_dims(dim, D - 1);
     let shape = last.dims();
-    let count = shape.iter().product::<usize>() / block.max(1);
+    if shape.contains(&0) {
+        return Tensor::empty(shape, &last.device()).swap_dims(dim, D - 1);
+    }
+    let count = shape.iter().product::<usize>() / block;
     let rows: Tensor<2> = last.reshape([count, block]);
     greatest_mask(rows, k).reshape(shape).swap_dims(dim, D - 1)
 }
