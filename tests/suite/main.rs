@@ -13,6 +13,7 @@ mod distance;
 mod gnn;
 mod kernels;
 mod large;
+mod nn;
 mod property;
 mod sparse;
 mod spmm;
@@ -114,6 +115,7 @@ fn add(cases: &mut Cases, backend: &Backend, options: &Options) {
     sparse::add(cases, backend);
     dense::add(cases, backend);
     distance::add(cases, backend);
+    nn::add(cases, backend);
     gnn::add(cases, backend);
     property::add(cases, backend, options.property);
     if options.large {
