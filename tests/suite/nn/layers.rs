@@ -14,6 +14,9 @@ use super::subjects::{Run, SUBJECTS, Subject};
 pub fn add(cases: &mut Cases, backend: &Backend) {
     for subject in SUBJECTS {
         for dtype in [DType::F32, DType::F16, DType::BF16] {
+            if dtype == DType::BF16 && !subject.bf16 {
+                continue;
+            }
             let name = format!("tensor/nn/{}/{}", subject.name, dtype.name());
             cases.add(backend, name, move |b| compare(b, &subject, dtype));
         }
