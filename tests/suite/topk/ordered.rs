@@ -63,7 +63,7 @@ fn gradient(backend: &Backend) -> Result<(), String> {
     let w = Tensor::<2>::from_data(w, &backend.device).autodiff();
     let (values, indices) = sort(x.clone(), 1, false);
     // d(v · w)/dv = w, also where v is NaN.
-    let gradients = (values * w).sum().backward();
+    let gradients = (values * w).backward();
     let found = elements::<f32>(&x.grad(&gradients).ok_or("a gradient")?.into_data())?;
     for (i, at) in indices.into_data().iter::<i64>().enumerate() {
         let place = i / 40 * 40 + at as usize;
@@ -108,7 +108,7 @@ fn kth_gradient(backend: &Backend) -> Result<(), String> {
     let places: Vec<i64> = places.into_data().iter::<i64>().collect();
     let x = x.autodiff().require_grad();
     let (values, _) = kthvalue(x.clone(), &options, 1);
-    let gradients = (values * 3.0).sum().backward();
+    let gradients = (values * 3.0).backward();
     let found = elements::<f32>(&x.grad(&gradients).ok_or("a gradient")?.into_data())?;
     let wanted = |i: usize| if places[i / 40] == (i % 40) as i64 { 3.0 } else { 0.0 };
     match (0..found.len()).find(|&i| found[i] != wanted(i)) {

@@ -95,7 +95,7 @@ fn gradient(backend: &Backend, length: usize, options: &VectorOptions) -> Result
     for at in indices.into_data().iter::<i64>() {
         expected[at as usize] = 3.0;
     }
-    let gradients = (values * 3.0).sum().backward();
+    let gradients = (values * 3.0).backward();
     let found = elements::<f32>(&x.grad(&gradients).ok_or("a gradient")?.into_data())?;
     match (0..length).find(|&i| found[i] != expected[i]) {
         Some(i) => Err(format!("gradient {i} is {} instead of {}", found[i], expected[i])),
