@@ -86,7 +86,7 @@ pub trait Semiring: Send + Sync + 'static {
         prepare __expand_prepare (a, norm) = |scope| a;
         /// Added to a row's second norm, of prepared values.
         second __expand_second (a) = |scope| S::__expand_new(scope, 0.0);
-        /// Identity of [`reduce`](Self::reduce), such as [`infinity`](crate::distance::infinity).
+        /// Identity of [`reduce`](Self::reduce), such as `infinity`.
         identity __expand_identity () = |scope| S::__expand_new(scope, 0.0);
         /// Combines sums. Default: addition.
         reduce __expand_reduce (a, b) = |scope| a.__expand_add_method(scope, b);
