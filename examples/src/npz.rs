@@ -8,7 +8,7 @@ use std::{
 
 use npyz::{AutoSerialize, WriteOptions, WriterBuilder};
 use sparsek::io::output::Output;
-use zip::{CompressionMethod, DateTime, ZipWriter, write::SimpleFileOptions};
+use zip::{CompressionMethod, DateTime, ZipWriter, result::ZipError, write::SimpleFileOptions};
 
 use crate::program::{self, named};
 
@@ -62,7 +62,7 @@ impl<W: Write + Seek> Writer<W> {
             .large_file(size_of_val(elements) >> 31 > 0);
         let shape: Vec<u64> = shape.iter().map(|&length| length as u64).collect();
         let npz = self.npz.as_mut().ok_or_else(gone)?;
-        npz.start_file(format!("{name}.npy"), options)?;
+        npz.start_file(format!("{name}.npy"), options).map_err(plain)?;
         let header = WriteOptions::new().default_dtype().shape(&shape);
         let mut array = header.writer(npz).begin_nd()?;
         array.extend(elements.iter().copied())?;
@@ -74,7 +74,7 @@ impl<W: Write + Seek> Writer<W> {
     /// # Errors
     /// System errors.
     pub fn finish(mut self) -> io::Result<W> {
-        self.npz.take().ok_or_else(gone)?.finish()?;
+        self.npz.take().ok_or_else(gone)?.finish().map_err(plain)?;
         self.output.0.take().ok_or_else(gone)
     }
 }
@@ -103,6 +103,14 @@ impl<W> Shared<W> {
             *output = None;
         }
         result
+    }
+}
+
+/// Without the words that zip puts before system errors.
+fn plain(error: ZipError) -> io::Error {
+    match error {
+        ZipError::Io(error) => error,
+        error => error.into(),
     }
 }
 
