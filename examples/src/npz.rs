@@ -2,13 +2,17 @@
 use std::{
     cell::RefCell,
     io::{self, Seek, SeekFrom, Write},
+    mem,
     path::Path,
     rc::Rc,
 };
 
-use npyz::{AutoSerialize, WriteOptions, WriterBuilder};
+use npyz::{
+    AutoSerialize, WriterBuilder,
+    npz::NpzWriter,
+    zip::{CompressionMethod, DateTime, write::FileOptions},
+};
 use sparsek::io::output::Output;
-use zip::{CompressionMethod, DateTime, ZipWriter, result::ZipError, write::SimpleFileOptions};
 
 use crate::program::{self, named};
 
@@ -30,7 +34,7 @@ pub fn create(file: &Path) -> Result<Output, String> {
 pub struct Writer<W: Write + Seek = Output> {
     output: Shared<W>,
     /// Taken by [`Writer::finish`].
-    npz: Option<ZipWriter<Shared<W>>>,
+    npz: Option<NpzWriter<Shared<W>>>,
 }
 
 impl<W: Write + Seek> Writer<W> {
@@ -41,7 +45,7 @@ impl<W: Write + Seek> Writer<W> {
     pub fn new(mut output: W) -> io::Result<Self> {
         output.stream_position()?;
         let output = Shared(Rc::new(RefCell::new(Some(output))));
-        let npz = Some(ZipWriter::new(output.clone()));
+        let npz = Some(NpzWriter::new(output.clone()));
         Ok(Self { output, npz })
     }
 
@@ -55,16 +59,14 @@ impl<W: Write + Seek> Writer<W> {
         shape: &[usize],
         elements: &[T],
     ) -> io::Result<()> {
-        let options = SimpleFileOptions::default()
+        let options = FileOptions::default()
             .compression_method(CompressionMethod::Stored)
             // A fixed time, so equal arrays give equal files.
             .last_modified_time(DateTime::default())
             .large_file(size_of_val(elements) >> 31 > 0);
         let shape: Vec<u64> = shape.iter().map(|&length| length as u64).collect();
-        let npz = self.npz.as_mut().ok_or_else(gone)?;
-        npz.start_file(format!("{name}.npy"), options).map_err(plain)?;
-        let header = WriteOptions::new().default_dtype().shape(&shape);
-        let mut array = header.writer(npz).begin_nd()?;
+        let array = self.npz.as_mut().ok_or_else(gone)?.array(name, options)?;
+        let mut array = array.default_dtype().shape(&shape).begin_nd()?;
         array.extend(elements.iter().copied())?;
         array.finish()
     }
@@ -74,19 +76,23 @@ impl<W: Write + Seek> Writer<W> {
     /// # Errors
     /// System errors.
     pub fn finish(mut self) -> io::Result<W> {
-        self.npz.take().ok_or_else(gone)?.finish().map_err(plain)?;
+        let npz = self.npz.as_mut().ok_or_else(gone)?;
+        npz.zip_writer().finish()?;
+        // A closed archive drops silently.
+        self.npz = None;
         self.output.0.take().ok_or_else(gone)
     }
 }
 
 impl<W: Write + Seek> Drop for Writer<W> {
     fn drop(&mut self) {
-        // A dropped archive ends itself, and prints failures: let it write nowhere.
+        // Dropping an open archive would try to end it and print failures, so it is forgotten.
+        mem::forget(self.npz.take());
         drop(self.output.0.take());
     }
 }
 
-/// An output that can be taken back. Without it, and after an error, writes go nowhere.
+/// An output that can be taken back.
 struct Shared<W>(Rc<RefCell<Option<W>>>);
 
 impl<W> Clone for Shared<W> {
@@ -96,21 +102,8 @@ impl<W> Clone for Shared<W> {
 }
 
 impl<W> Shared<W> {
-    fn with<T>(&self, nowhere: T, act: impl FnOnce(&mut W) -> io::Result<T>) -> io::Result<T> {
-        let mut output = self.0.borrow_mut();
-        let result = output.as_mut().map_or(Ok(nowhere), act);
-        if result.is_err() {
-            *output = None;
-        }
-        result
-    }
-}
-
-/// Without the words that zip puts before system errors.
-fn plain(error: ZipError) -> io::Error {
-    match error {
-        ZipError::Io(error) => error,
-        error => error.into(),
+    fn with<T>(&self, act: impl FnOnce(&mut W) -> io::Result<T>) -> io::Result<T> {
+        act(self.0.borrow_mut().as_mut().ok_or_else(gone)?)
     }
 }
 
@@ -120,17 +113,17 @@ fn gone() -> io::Error {
 
 impl<W: Write> Write for Shared<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.with(bytes.len(), |output| output.write(bytes))
+        self.with(|output| output.write(bytes))
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.with((), W::flush)
+        self.with(W::flush)
     }
 }
 
 impl<W: Seek> Seek for Shared<W> {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        self.with(0, |output| output.seek(to))
+        self.with(|output| output.seek(to))
     }
 }
 
@@ -219,7 +212,7 @@ mod tests {
         let mut npz = Writer::new(output).unwrap();
         npz.array("a", &[2], &[1.0f32, 2.0]).unwrap();
         assert_eq!(*dropped.borrow(), None);
-        let written = npz.output.with(0, |output| output.stream_position());
+        let written = npz.output.with(|output| output.stream_position());
         drop(npz);
         assert_eq!(*dropped.borrow(), written.ok().map(|at| at as usize));
     }
