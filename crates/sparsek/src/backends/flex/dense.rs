@@ -253,7 +253,8 @@ impl DenseGradientOps for Flex {
             parallel::rows(&mut gradient, k, || (), |_, row, gradient| {
                 let upstream = &upstream[row * across..][..across];
                 for (output, &place) in gradient.iter_mut().zip(&places[row * k..]) {
-                    *output = E::narrow(dot(upstream, &weight[place as usize * across..][..across]));
+                    let weight = &weight[place as usize * across..][..across];
+                    *output = E::narrow(dot(upstream, weight));
                 }
             });
             from_vec(gradient, shape)
