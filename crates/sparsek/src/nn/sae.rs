@@ -6,11 +6,10 @@ use burn::{
     tensor::{Device, Distribution, Tensor, activation::relu},
 };
 
-use super::support::greatest_mask;
 use crate::{
     dense::{linear, linear_compressed},
     sparse::{Compressed, sparse_topk},
-    topk::Method,
+    topk::{Method, TopkOptions, topk_bool_mask},
 };
 
 /// Which latents stay.
@@ -253,7 +252,8 @@ impl TopkSae {
             return positive.mask_fill(dropped, 0.0);
         }
         let all: Tensor<2> = positive.clone().detach().reshape([1, rows * latents]);
-        let kept = greatest_mask(all, rows * self.k).reshape([rows, latents]);
+        let kept =
+            topk_bool_mask(all, &TopkOptions::new(rows * self.k), 1).reshape([rows, latents]);
         let latents = positive.mask_fill(kept.bool_not(), 0.0);
         self.update_threshold(latents.clone().detach());
         latents

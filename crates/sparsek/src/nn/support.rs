@@ -1,29 +1,6 @@
-//! Selections as masks, moved rows, prefix sums and random numbers.
+//! Moved rows, prefix sums and random numbers.
 
-use burn::tensor::{
-    Bool, Int, Tensor, TensorCreationOptions, activation::softmax, ops::IndexingUpdateOp,
-};
-
-use crate::topk::{TopkOptions, argtopk, topk_bool_mask};
-
-/// True at `indices` of each row: `[rows, k]`, distinct in a row → `[rows, width]`.
-pub fn support_mask(indices: Tensor<2, Int>, width: usize) -> Tensor<2, Bool> {
-    let options = TensorCreationOptions::new(indices.device()).with_dtype(indices.dtype());
-    let [rows, _] = indices.dims();
-    let ones = indices.ones_like();
-    let zeros = Tensor::<2, Int>::zeros([rows, width], options);
-    zeros.scatter(1, indices, ones, IndexingUpdateOp::Add).greater_elem(0)
-}
-
-/// Columns of the k greatest elements of each row: `[rows, width]` → `[rows, k]`, ascending.
-pub fn greatest(x: Tensor<2>, k: usize) -> Tensor<2, Int> {
-    argtopk(x, &TopkOptions::new(k), 1)
-}
-
-/// True at the k greatest elements of each row: `[rows, width]` → the same shape.
-pub fn greatest_mask(x: Tensor<2>, k: usize) -> Tensor<2, Bool> {
-    topk_bool_mask(x, &TopkOptions::new(k), 1)
-}
+use burn::tensor::{Int, Tensor, activation::softmax, ops::IndexingUpdateOp};
 
 /// Takes rows: `x`: `[rows, width]`, `at`: `[count]` → `[count, width]`.
 ///

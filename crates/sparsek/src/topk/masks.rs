@@ -2,7 +2,7 @@
 
 use burn::{
     backend::Dispatch,
-    tensor::{AsIndex, Bool, ElementConversion, Tensor, kind::Ordered, ops::IndexingUpdateOp},
+    tensor::{AsIndex, Bool, ElementConversion, Int, Tensor, kind::Ordered, ops::IndexingUpdateOp},
 };
 use sparsek_kernels::topk::{MAX_COLS, TopkOptions};
 
@@ -123,9 +123,18 @@ fn marked<const D: usize, K: Ordered>(
     }
     let by_index = TopkSpec { options: spec.options.with_sorted(false), ..spec };
     let indices = positions(x.clone(), Lengths::Whole, dim, by_index);
+    mask_at(indices, shape, dim)
+}
+
+/// True at `indices` of each row along `dim`, distinct in a row.
+pub(crate) fn mask_at<const D: usize>(
+    indices: Tensor<D, Int>,
+    shape: [usize; D],
+    dim: usize,
+) -> Tensor<D, Bool> {
     let zeros = Tensor::zeros(shape, (&indices.device(), indices.dtype()));
     // Devices cannot scatter nothing.
-    let counts = match spec.options.k {
+    let counts = match indices.dims()[dim] {
         0 => zeros,
         _ => {
             let ones = indices.ones_like();

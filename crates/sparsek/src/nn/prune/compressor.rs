@@ -5,7 +5,7 @@ use burn::{
     tensor::{Int, Tensor, ops::IndexingUpdateOp},
 };
 
-use crate::nn::support::{greatest, support_mask};
+use crate::topk::{TopkOptions, argtopk, mask_at};
 
 /// Configuration of [`TopkCompressor`].
 #[derive(Config, Copy, Debug, PartialEq)]
@@ -92,9 +92,9 @@ impl TopkCompressor {
             Some(residual) => residual + update.clone(),
         };
         let k = ((self.config.share * elements as f64).round() as usize).clamp(1, elements);
-        let indices = greatest(total.clone().abs(), k);
+        let indices = argtopk(total.clone().abs(), &TopkOptions::new(k), 1);
         let values = total.clone().gather(1, indices.clone());
-        let sent = support_mask(indices.clone(), elements);
+        let sent = mask_at(indices.clone(), [1, elements], 1);
         if self.config.momentum.is_some() {
             self.velocity = Some(update.mask_fill(sent.clone(), 0.0));
         }

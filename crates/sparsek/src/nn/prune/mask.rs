@@ -2,7 +2,7 @@
 
 use burn::tensor::{Bool, Tensor};
 
-use crate::nn::support::greatest_mask;
+use crate::topk::{TopkOptions, topk_bool_mask};
 
 /// How many elements a mask keeps.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -56,7 +56,7 @@ pub fn magnitude_mask<const D: usize>(weight: Tensor<D>, kept: Kept) -> Tensor<D
         return Tensor::empty(shape, &weight.device());
     }
     let rows: Tensor<2> = weight.detach().abs().reshape([1, length]);
-    greatest_mask(rows, k).reshape(shape)
+    topk_bool_mask(rows, &TopkOptions::new(k), 1).reshape(shape)
 }
 
 /// True at the elements of greatest magnitude of each row along `dim`: the shape of `weight`.
@@ -132,7 +132,7 @@ fn blocks<const D: usize>(
     }
     let count = shape.iter().product::<usize>() / block;
     let rows: Tensor<2> = last.reshape([count, block]);
-    greatest_mask(rows, k).reshape(shape).swap_dims(dim, D - 1)
+    topk_bool_mask(rows, &TopkOptions::new(k), 1).reshape(shape).swap_dims(dim, D - 1)
 }
 
 fn dimension<const D: usize>(operation: &str, dim: isize) -> usize {
