@@ -91,8 +91,8 @@ fn run_each(arguments: &[OsString], at: usize) -> anyhow::Result<()> {
     let program = env::current_exe()?;
     let mut failed = Vec::new();
     for kind in Kind::linked() {
-        if let Err(reason) = kind.open() {
-            note(format_args!("{kind} is skipped: {reason} ({})", kind.advice()));
+        if let Err(reason) = kind.find() {
+            note(format_args!("{reason}"));
             continue;
         }
         let mut arguments = arguments.to_vec();

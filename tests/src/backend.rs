@@ -167,6 +167,12 @@ impl Kind {
         }
     }
 
+    /// As [`open`](Self::open), with an error that says how to get the backend.
+    pub fn find(self) -> Result<Backend, String> {
+        let missing = |reason| format!("backend {self} is missing: {reason} ({})", self.advice());
+        self.open().map_err(missing)
+    }
+
     /// Opens the default device and computes on it.
     pub fn open(self) -> Result<Backend, String> {
         let open = || -> Result<Backend, String> {

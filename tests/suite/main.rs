@@ -89,14 +89,13 @@ fn open(requested: &[Kind]) -> Result<Vec<Backend>, ()> {
     let mut backends = Vec::new();
     let mut missing = false;
     for kind in kinds {
-        match kind.open() {
+        match kind.find() {
             Ok(backend) if backend.is_llvmpipe() && !survives(kind) => {
                 backends.push(backend.without_shared_memory())
             }
             Ok(backend) => backends.push(backend),
             Err(reason) => {
-                let advice = kind.advice();
-                note(format_args!("backend {kind} is missing: {reason} ({advice})"));
+                note(format_args!("{reason}"));
                 missing = true;
             }
         }

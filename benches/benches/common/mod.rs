@@ -44,20 +44,14 @@ fn backends() -> Vec<Backend> {
     };
     let mut backends = Vec::new();
     for kind in kinds {
-        match kind.open() {
+        match kind.find() {
             Ok(backend) if backend.is_llvmpipe() => {
                 let label = &backend.label;
                 note(format_args!("backend {kind} is skipped: {label} is software"));
             }
             Ok(backend) => backends.push(backend),
-            Err(reason) => {
-                let advice = kind.advice();
-                let reason = format!("backend {kind} is missing: {reason} ({advice})");
-                match requested {
-                    None => note(format_args!("{reason}")),
-                    Some(_) => fail(reason),
-                }
-            }
+            Err(reason) if requested.is_none() => note(format_args!("{reason}")),
+            Err(reason) => fail(reason),
         }
     }
     if backends.is_empty() {
