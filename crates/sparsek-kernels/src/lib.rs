@@ -7,7 +7,6 @@
 //! - [`spmm`]: products of CSR matrices with dense and compressed rows, and max aggregation.
 //! - [`dense`]: layer normalization, products and sums of many rows.
 //! - [`distance`]: between rows of two CSR matrices, over any semiring.
-
 //!
 //! Without the feature `kernels` (default), only options, limits and the host's algorithms remain,
 //! which compile several times faster.

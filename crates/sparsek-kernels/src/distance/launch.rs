@@ -28,6 +28,15 @@ pub(super) fn refused(routine: Routine, reason: impl Into<String>) -> KernelErro
     KernelError::Routine { routine: routine.name(), reason: reason.into() }
 }
 
+/// Refuses devices that bind fewer buffers.
+pub(super) fn check_buffers(
+    client: &Client,
+    routine: Routine,
+    buffers: usize,
+) -> Result<(), KernelError> {
+    require_buffers(client, buffers).map_err(|error| refused(routine, error.to_string()))
+}
+
 /// Refuses devices that bind fewer buffers or whose planes cannot synchronize, and llvmpipe.
 pub(super) fn check_planes(
     client: &Client,
@@ -37,7 +46,7 @@ pub(super) fn check_planes(
     if is_llvmpipe(client) {
         return Err(refused(routine, LLVMPIPE_REFUSAL));
     }
-    require_buffers(client, buffers).map_err(|error| refused(routine, error.to_string()))?;
+    check_buffers(client, routine, buffers)?;
     if plane_or_unit(client) > 1 && !client.features().plane.contains(Plane::Sync) {
         return Err(refused(routine, "planes cannot synchronize"));
     }

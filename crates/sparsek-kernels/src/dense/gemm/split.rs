@@ -428,7 +428,6 @@ fn fragment(
 }
 
 #[cube]
-#[allow(clippy::too_many_arguments)]
 fn write<O: Size>(
     output: &mut [Vector<f32, O>],
     bias: &[f32],

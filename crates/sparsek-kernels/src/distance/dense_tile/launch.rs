@@ -7,13 +7,10 @@ use super::{
     tile::DenseTileConfig,
 };
 use crate::{
-    device::{
-        LLVMPIPE_REFUSAL, is_llvmpipe, multiprocessors, plane_or_unit, require_buffers,
-        units_per_cube,
-    },
+    device::{LLVMPIPE_REFUSAL, is_llvmpipe, multiprocessors, plane_or_unit, units_per_cube},
     distance::{
         job::Job,
-        launch::refused,
+        launch::{check_buffers, refused},
         merge::join,
         prepare::columns::check_cols,
         semiring::{Dense, Needs, Semiring},
@@ -44,8 +41,7 @@ pub(in crate::distance) fn check(
     if is_llvmpipe(client) {
         return Err(refused(Routine::DenseTile, LLVMPIPE_REFUSAL));
     }
-    require_buffers(client, BUFFERS)
-        .map_err(|error| refused(Routine::DenseTile, error.to_string()))?;
+    check_buffers(client, Routine::DenseTile, BUFFERS)?;
     check_cols("dense_tile", matrix.cols)?;
     let wanted = 2 * plane_or_unit(client) as usize * size_of::<f64>() + SPARE;
     let limit = client.properties().hardware.max_shared_memory_size;

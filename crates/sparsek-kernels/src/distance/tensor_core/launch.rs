@@ -6,7 +6,7 @@ use super::kernel::{
     LEFT, PLANES, RIGHT, TensorCoreShapeLaunch, finish_kernel, tensor_core_kernel,
 };
 use crate::{
-    device::{accumulator, require_buffers},
+    device::accumulator,
     distance::{
         job::Job,
         launch,
@@ -56,7 +56,7 @@ pub(in crate::distance) fn check(
             "the device lacks f16 matrix instructions for planes of {LANES}"
         )));
     }
-    require_buffers(client, BUFFERS).map_err(|error| refused(error.to_string()))?;
+    launch::check_buffers(client, Routine::TensorCore, BUFFERS)?;
     check_size([matrix.rows, matrix.cols])
 }
 
