@@ -28,7 +28,7 @@ pub fn command() -> Result {
     run(Command::new(built("sparsek-bench")?).args(["report", "--check"]).current_dir(root()))?;
     examples()?;
     // Each case of `cargo bench` runs once, checked.
-    run(cargo(plan.cargo("bench").into_iter().filter(|word| word != "--release"))
+    run(cargo(plan.cargo("bench"))
         .args(["--benches", "--", "--test"])
         .env("SPARSEK_BACKENDS", "flex"))?;
     deny()?;

@@ -128,20 +128,13 @@ impl Plan {
     }
 }
 
+/// `cargo bench` has the release profile by itself and refuses the flag.
 fn workspace(command: &str, features: &[String]) -> Vec<String> {
     let features = features.join(",");
-    [
-        command,
-        "--release",
-        "--workspace",
-        "--exclude",
-        "xtask",
-        "--no-default-features",
-        "--features",
-        &features,
-    ]
-    .map(str::to_string)
-    .to_vec()
+    let profile: &[&str] = if command == "bench" { &[] } else { &["--release"] };
+    let rest =
+        ["--workspace", "--exclude", "xtask", "--no-default-features", "--features", &features];
+    [&[command], profile, &rest].concat().into_iter().map(str::to_string).collect()
 }
 
 /// Runs all tests of the workspace, then the suite's tensor cases without fusion.

@@ -6,7 +6,7 @@ use std::{marker::PhantomData, slice};
 use rayon::prelude::*;
 
 /// Calls `body` with scratch and each number below `count`.
-pub(super) fn each<T>(count: usize, scratch: fn() -> T, body: &(dyn Fn(&mut T, usize) + Sync)) {
+fn each<T>(count: usize, scratch: fn() -> T, body: &(dyn Fn(&mut T, usize) + Sync)) {
     let numbers = (0..count).into_par_iter();
     numbers.for_each_init(scratch, |scratch, number| body(scratch, number));
 }
