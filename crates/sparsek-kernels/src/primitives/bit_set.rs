@@ -91,7 +91,7 @@ fn shift(shape: TeamShape, load: usize) -> u32 {
     (load % shape.fields()) as u32 * shape.bits()
 }
 
-fn ones(bits: u32) -> u32 {
+pub(crate) fn ones(bits: u32) -> u32 {
     u32::MAX / (u32::MAX >> (32 - bits))
 }
 

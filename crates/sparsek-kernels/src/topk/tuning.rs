@@ -35,6 +35,8 @@ pub(crate) const MAX_LISTED: usize = 1 << 12;
 pub(crate) const SORTED_ITEMS: usize = 16;
 /// Sorts floats by bits where `k * BITWISE_SHARE <= cols`: they span few powers of two.
 pub(crate) const BITWISE_SHARE: usize = 3;
+/// Of more midpoints, the first are quantized.
+pub(crate) const COUNTED_MIDPOINTS: u32 = 4;
 /// Above, a bitonic network sorts.
 pub(crate) const MAX_RANKED: usize = 512;
 

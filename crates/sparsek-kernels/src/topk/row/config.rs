@@ -30,6 +30,7 @@ pub(crate) struct RegisterConfig {
     pub ragged: bool,
     /// Capacity of a list; 0 to write from registers.
     pub listed: usize,
+    pub quantized_midpoints: u32,
     /// None for index order.
     pub order: Option<SortConfig>,
     /// Of a plane; 1 if a row takes several planes.

@@ -27,10 +27,10 @@ use crate::{
         key::{Element, is_single, with_element},
         options::{Method, MethodKind},
         plan::{cube_units, listed, load_widths, sample_plan, sampled_units},
-        threshold::normal::normal_launch,
+        threshold::{early_stop::CODE_BITS, normal::normal_launch},
         tuning::{
-            BITWISE_SHARE, DELEGATE_LIST_ITEMS, DELEGATE_SUBRANGES, PLANE_CUBE_UNITS,
-            REGISTER_ITEMS, TILE_ITEMS,
+            BITWISE_SHARE, COUNTED_MIDPOINTS, DELEGATE_LIST_ITEMS, DELEGATE_SUBRANGES,
+            PLANE_CUBE_UNITS, REGISTER_ITEMS, TILE_ITEMS,
         },
         types::Routine,
     },
@@ -110,6 +110,7 @@ impl Job<'_> {
             indices: !matches!(target, Target::Dense(_, None)),
             dense,
             listed: if dense { 0 } else { plan.listed },
+            quantized_midpoints: self.quantized_midpoints(),
             order: if dense { None } else { plan.order },
             rows: plan.rows as usize,
             cube_rows,
@@ -145,6 +146,16 @@ impl Job<'_> {
             );
         }
         Ok(())
+    }
+
+    /// All but the last of many, if codes can distinguish them.
+    fn quantized_midpoints(&self) -> u32 {
+        match self.options.method {
+            Method::EarlyStop(midpoints) if midpoints > COUNTED_MIDPOINTS => {
+                CODE_BITS.min(midpoints - 1)
+            }
+            _ => 0,
+        }
     }
 
     fn packs_f16(&self, config: &RegisterConfig) -> bool {

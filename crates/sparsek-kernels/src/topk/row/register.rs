@@ -85,7 +85,7 @@ impl<E: Element, I: Numeric, N: Size, V: Size, W: Size> RegisterCall<E, I, N, V,
                 };
                 singles.guess(params.k, &normal, config.search.largest)
             } else {
-                singles.early_stop(params.k, params.max_iter)
+                singles.early_stop(params.k, params.max_iter, config.quantized_midpoints)
             };
             let mut valid = guess.valid;
             if plane_any(guess.near_zero) {
