@@ -23,10 +23,13 @@
 )]
 
 pub mod dense;
+#[cfg(feature = "kernels")]
 mod device;
 pub mod distance;
 mod error;
+#[cfg(feature = "kernels")]
 mod launch;
+#[cfg(feature = "kernels")]
 mod primitives;
 pub mod spmm;
 pub mod topk;

@@ -9,11 +9,17 @@
 //! All are deterministic on a device.
 
 mod adam;
+#[cfg(feature = "kernels")]
 mod classes;
+#[cfg(feature = "kernels")]
 mod column_sum;
+#[cfg(feature = "kernels")]
 mod gemm;
+#[cfg(feature = "kernels")]
 mod layer_norm;
+#[cfg(feature = "kernels")]
 mod tuning;
+#[cfg(feature = "kernels")]
 mod types;
 
 pub use adam::AdamFactors;

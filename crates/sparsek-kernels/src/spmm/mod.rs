@@ -10,18 +10,25 @@
 //! Deterministic: the matrix alone orders additions. Rows of more than 1024 entries are cut into
 //! parts, whose sums are added in order.
 
+#[cfg(feature = "kernels")]
 mod compressed;
+#[cfg(feature = "kernels")]
 mod forward;
 mod gradient;
 #[cfg(feature = "kernels")]
 pub mod max;
 #[cfg(not(feature = "kernels"))]
 mod max;
+#[cfg(feature = "kernels")]
 mod operand;
+#[cfg(feature = "kernels")]
 mod partial_sums;
 mod partition;
+#[cfg(feature = "kernels")]
 mod plan;
+#[cfg(feature = "kernels")]
 mod plane_layout;
+#[cfg(feature = "kernels")]
 mod sddmm;
 mod tuning;
 mod types;

@@ -10,12 +10,18 @@
 //!
 //! `plan` chooses a [`Routine`].
 
+#[cfg(feature = "kernels")]
 mod key;
 mod options;
+#[cfg(feature = "kernels")]
 mod plan;
+#[cfg(feature = "kernels")]
 mod row;
+#[cfg(feature = "kernels")]
 mod scatter;
+#[cfg(feature = "kernels")]
 mod threshold;
+#[cfg(feature = "kernels")]
 mod tuning;
 mod types;
 mod vector;

@@ -10,12 +10,17 @@
 //! Rule 1: a subrange whose delegate is not selected has k better elements outside. Rule 3 takes β
 //! delegates per subrange, Rule 4 chooses α. Deviations: D1 to D6 of `docs/papers.md`.
 
+#[cfg(feature = "kernels")]
 mod kernels;
+#[cfg(feature = "kernels")]
 mod launch;
 mod options;
+#[cfg(feature = "kernels")]
 mod plan;
+#[cfg(feature = "kernels")]
 mod stream;
 mod tuning;
+#[cfg(feature = "kernels")]
 mod types;
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
