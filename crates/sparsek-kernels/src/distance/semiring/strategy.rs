@@ -1,18 +1,3 @@
-/// Gradient by a row's values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Gradient {
-    /// Σ a b.
-    Product,
-    /// Σ (a − b)².
-    Square,
-    /// √Σ (a − b)².
-    Root,
-    /// 1 − Σ a b / (‖a‖ ‖b‖), norms squared.
-    Angle,
-    /// Σ |a − b|.
-    Sign,
-}
-
 /// How a distance sums against dense rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dense {
@@ -24,7 +9,7 @@ pub enum Dense {
     /// Left entries add [`Semiring::contribution`](crate::distance::Semiring::contribution).
     Left,
     /// Both rows' entries add products, or [`Semiring::direct`](crate::distance::Semiring::direct)
-    /// with [`Needs::union`]; two zeros give the identity, columns may count twice.
+    /// with [`Strategy::union`]; two zeros give the identity, columns may count twice.
     Either,
 }
 
@@ -58,115 +43,37 @@ pub enum Rescale {
     Careful,
 }
 
-impl Rescale {
-    pub(in crate::distance) const fn pairs(rescale: Option<Self>) -> bool {
-        matches!(rescale, Some(Self::Pair | Self::Differences(_) | Self::Sum | Self::Careful))
-    }
-
-    pub(in crate::distance) const fn degree(rescale: Option<Self>) -> u32 {
-        match rescale {
-            Some(Self::Differences(degree)) => degree,
-            Some(Self::Sum) => 1,
-            _ => 0,
-        }
-    }
-}
-
-/// Properties of a distance. Begin with a constant such as [`Needs::SUMS`].
+/// How routines evaluate a distance. Begin with a constant such as [`Strategy::SUMS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Needs {
-    /// Uses [`Semiring::norm`](crate::distance::Semiring::norm) or
-    /// [`Semiring::second`](crate::distance::Semiring::second).
-    pub norms: bool,
-    /// Uses [`Semiring::prepare`](crate::distance::Semiring::prepare).
-    pub prepared: bool,
-    /// Uses [`Semiring::other`](crate::distance::Semiring::other).
-    pub other: bool,
-    /// Infinite unless the right row has all columns of the left:
-    /// [`Semiring::other`](crate::distance::Semiring::other) sums to the left row's
-    /// [`Semiring::norm`](crate::distance::Semiring::norm), with at most as much per column. Rows
-    /// stop once nothing can be finite; with [`Dense::Left`], sums are then infinite.
-    pub covered: bool,
-    /// [`Semiring::norm`](crate::distance::Semiring::norm) and
-    /// [`Semiring::direct`](crate::distance::Semiring::direct) take maxima of values ≥ 0. A total
-    /// that forces another evaluation is the greatest possible core.
-    pub maxima: bool,
-    /// [`Semiring::direct`](crate::distance::Semiring::direct), not products, over either row's
-    /// columns: the paper's non-annihilating product.
-    pub union: bool,
-    /// A column of one row adds nothing; else products cover either row's columns.
-    pub annihilates: bool,
-    /// Factors of an inner product; needs [`Dense::Products`].
-    pub inner: Option<Inner>,
-    /// d(x, y) = d(y, x), rounding included.
-    pub symmetric: bool,
-    /// Gradient, if any.
-    pub gradient: Option<Gradient>,
-    /// Larger is nearer.
-    pub largest: bool,
-    /// Uses logarithms or powers, missing for f64 on some devices.
-    pub logarithms: bool,
-    /// Has a parameter above 0.
-    pub parameter: bool,
+pub struct Strategy {
     /// Evaluates [`Semiring::direct`](crate::distance::Semiring::direct) if the core is small
     /// against [`Semiring::scale`](crate::distance::Semiring::scale).
     pub direct: bool,
+    /// [`Semiring::direct`](crate::distance::Semiring::direct), not products, over either row's
+    /// columns: the paper's non-annihilating product.
+    pub union: bool,
     /// Sums against dense rows.
     pub dense: Option<Dense>,
+    /// Factors of an inner product; requires [`Dense::Products`].
+    pub inner: Option<Inner>,
     /// Remedy for sums out of range; `None` overflows.
     pub rescale: Option<Rescale>,
 }
 
-impl Needs {
-    /// Products over common columns.
-    pub const PRODUCTS: Self = Self {
-        norms: false,
-        prepared: false,
-        other: false,
-        covered: false,
-        direct: false,
-        maxima: false,
-        union: false,
-        annihilates: true,
-        dense: None,
-        inner: None,
-        symmetric: false,
-        logarithms: false,
-        parameter: false,
-        gradient: None,
-        largest: false,
-        rescale: None,
-    };
+impl Strategy {
+    /// Products of stored entries.
+    pub const PRODUCTS: Self =
+        Self { direct: false, union: false, dense: None, inner: None, rescale: None };
     /// Summed products, zero where a value is.
     pub const SUMS: Self = Self { dense: Some(Dense::Products), ..Self::PRODUCTS };
-    /// [`SUMS`](Self::SUMS) with norms.
-    pub const NORMS: Self = Self { norms: true, ..Self::SUMS };
-    /// [`NORMS`](Self::NORMS), again after cancellation.
-    pub const DIRECT: Self = Self { direct: true, ..Self::NORMS };
-
-    /// Marks as symmetric.
-    pub const fn symmetric(self) -> Self {
-        Self { symmetric: true, ..self }
-    }
-
-    pub(in crate::distance) const fn two_passes(&self) -> bool {
-        matches!(self.dense, Some(Dense::Halves | Dense::Either))
-    }
-
-    /// Whether [`Semiring::other`](crate::distance::Semiring::other) sums in parts; exact counts
-    /// for [`covered`](Self::covered) do not.
-    pub const fn other_waits(&self) -> bool {
-        self.other && !self.covered
-    }
+    /// [`SUMS`](Self::SUMS), again after cancellation.
+    pub const DIRECT: Self = Self { direct: true, ..Self::SUMS };
+    /// [`DIRECT`](Self::DIRECT), over either row's columns.
+    pub const UNION: Self = Self { union: true, ..Self::DIRECT };
 
     /// Sets `dense`.
     pub const fn dense(self, dense: Option<Dense>) -> Self {
         Self { dense, ..self }
-    }
-
-    /// Sets `rescale`.
-    pub const fn rescale(self, rescale: Rescale) -> Self {
-        Self { rescale: Some(rescale), ..self }
     }
 
     /// Sets `inner`.
@@ -174,6 +81,27 @@ impl Needs {
         Self { inner: Some(inner), ..self }
     }
 
-    /// [`DIRECT`](Self::DIRECT), over either row's columns.
-    pub const UNION: Self = Self { union: true, ..Self::DIRECT };
+    /// Sets `rescale`.
+    pub const fn rescale(self, rescale: Rescale) -> Self {
+        Self { rescale: Some(rescale), ..self }
+    }
+
+    /// Whether both rows' entries pass over dense rows.
+    pub(in crate::distance) const fn two_passes(&self) -> bool {
+        matches!(self.dense, Some(Dense::Halves | Dense::Either))
+    }
+
+    /// Whether pairs out of range are evaluated again.
+    pub(in crate::distance) const fn rescales_pairs(&self) -> bool {
+        !matches!(self.rescale, None | Some(Rescale::Rows))
+    }
+
+    /// Power of the difference's scale that the distance grows with.
+    pub(in crate::distance) const fn degree(&self) -> u32 {
+        match self.rescale {
+            Some(Rescale::Differences(degree)) => degree,
+            Some(Rescale::Sum) => 1,
+            _ => 0,
+        }
+    }
 }
