@@ -6,7 +6,7 @@ use super::accumulator::{
 use crate::distance::{
     merge::pair::{Matrices, RowPair},
     prepare::parts::ONE_PART,
-    semiring::{Rescale, Semiring},
+    semiring::Semiring,
     tuning::FINISHED_TOGETHER,
 };
 

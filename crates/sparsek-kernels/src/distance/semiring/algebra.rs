@@ -25,15 +25,13 @@ pub struct Algebra {
     pub other: bool,
     /// Infinite unless the right row has all columns of the left:
     /// [`Semiring::other`](crate::distance::Semiring::other) sums to the left row's
-    /// [`Semiring::norm`](crate::distance::Semiring::norm), with at most as much per column. Rows
-    /// stop once nothing can be finite; with [`Dense::Left`](crate::distance::Dense::Left), sums
-    /// are then infinite.
+    /// [`Semiring::norm`](crate::distance::Semiring::norm), with at most as much per column.
     pub covered: bool,
     /// [`Semiring::norm`](crate::distance::Semiring::norm) and
-    /// [`Semiring::direct`](crate::distance::Semiring::direct) take maxima of values ≥ 0. A total
+    /// [`Semiring::direct`](crate::distance::Semiring::direct) take maxima of values ≥ 0; a total
     /// that forces another evaluation is the greatest possible core.
     pub maxima: bool,
-    /// A column of one row adds nothing; else products cover either row's columns.
+    /// A column of one row adds nothing; otherwise products cover either row's columns.
     pub annihilates: bool,
     /// d(x, y) = d(y, x), rounding included.
     pub symmetric: bool,

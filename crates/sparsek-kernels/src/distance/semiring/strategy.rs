@@ -6,7 +6,8 @@ pub enum Dense {
     /// Both rows' entries add symmetric [`Semiring::direct`](crate::distance::Semiring::direct) to
     /// the core: half in common columns.
     Halves,
-    /// Left entries add [`Semiring::contribution`](crate::distance::Semiring::contribution).
+    /// Left entries add [`Semiring::contribution`](crate::distance::Semiring::contribution),
+    /// infinite where [`Algebra::covered`](crate::distance::Algebra::covered) fails.
     Left,
     /// Both rows' entries add products, or [`Semiring::direct`](crate::distance::Semiring::direct)
     /// with [`Strategy::union`]; two zeros give the identity, columns may count twice.
@@ -46,15 +47,15 @@ pub enum Rescale {
 /// How routines evaluate a distance. Begin with a constant such as [`Strategy::SUMS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Strategy {
-    /// Evaluates [`Semiring::direct`](crate::distance::Semiring::direct) if the core is small
-    /// against [`Semiring::scale`](crate::distance::Semiring::scale).
+    /// Evaluates again by [`Semiring::direct`](crate::distance::Semiring::direct) if the core is
+    /// small against [`Semiring::scale`](crate::distance::Semiring::scale).
     pub direct: bool,
-    /// [`Semiring::direct`](crate::distance::Semiring::direct), not products, over either row's
-    /// columns: the paper's non-annihilating product.
+    /// Sums [`Semiring::direct`](crate::distance::Semiring::direct) instead of products over either
+    /// row's columns: the paper's non-annihilating product.
     pub union: bool,
-    /// Sums against dense rows.
+    /// How entries sum against dense rows; `None` cannot.
     pub dense: Option<Dense>,
-    /// Factors of an inner product; requires [`Dense::Products`].
+    /// Factors if the total is an inner product; requires [`Dense::Products`].
     pub inner: Option<Inner>,
     /// Remedy for sums out of range; `None` overflows.
     pub rescale: Option<Rescale>,
