@@ -16,8 +16,8 @@ pub struct MinkowskiCubed;
 semiring! {
     #[cube]
     impl Semiring for MinkowskiCubed {
-        const ALGEBRA: Algebra = Minkowski::ALGEBRA;
-        const STRATEGY: Strategy = Minkowski::STRATEGY;
+        const ALGEBRA: Algebra = <Minkowski as Semiring>::ALGEBRA;
+        const STRATEGY: Strategy = <Minkowski as Semiring>::STRATEGY;
 
         fn norm<S: Float>(a: S, _p: S) -> S {
             (a * a * a).abs()
