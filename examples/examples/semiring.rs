@@ -9,7 +9,7 @@ use std::error::Error;
 use burn::tensor::{Tensor, TensorData};
 use cubecl::prelude::*;
 use sparsek::{
-    distance::{Measure, Needs, Semiring, pairwise_distances},
+    distance::{Algebra, Measure, Semiring, pairwise_distances},
     semiring,
     sparse::Csr,
 };
@@ -22,7 +22,7 @@ struct MinPlus;
 semiring! {
     #[cube]
     impl Semiring for MinPlus {
-        const NEEDS: Needs = Needs { ..Needs::PRODUCTS };
+        const ALGEBRA: Algebra = Algebra::PRODUCTS;
 
         fn identity<S: Float>() -> S {
             S::new(f32::INFINITY)

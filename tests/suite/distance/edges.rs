@@ -3,7 +3,9 @@
 
 use cubecl::prelude::*;
 use sparsek::{
-    distance::{Measure, Metric, Needs, ROUTINES, Routine, Semiring, pairwise_distances, quotient},
+    distance::{
+        Algebra, Measure, Metric, ROUTINES, Routine, Semiring, pairwise_distances, quotient,
+    },
     semiring,
 };
 use sparsek_tests::{
@@ -47,7 +49,7 @@ struct Quotients;
 semiring! {
     #[cube]
     impl Semiring for Quotients {
-        const NEEDS: Needs = Needs { ..Needs::PRODUCTS };
+        const ALGEBRA: Algebra = Algebra::PRODUCTS;
 
         fn product<S: Float>(a: S, b: S, _p: S) -> S {
             quotient::<S>(min(a, b), max(a, b))

@@ -3,7 +3,7 @@
 use cubecl::prelude::*;
 use sparsek::{
     distance::{
-        DistanceError, Measure, Metric, Needs, ROUTINES, Routine, Semiring, infinity,
+        Algebra, DistanceError, Measure, Metric, ROUTINES, Routine, Semiring, infinity,
         pairwise_distances,
     },
     semiring,
@@ -55,7 +55,7 @@ struct MinPlus;
 semiring! {
     #[cube]
     impl Semiring for MinPlus {
-        const NEEDS: Needs = Needs { ..Needs::PRODUCTS };
+        const ALGEBRA: Algebra = Algebra::PRODUCTS;
 
         fn identity<S: Float>() -> S {
             infinity::<S>()
@@ -77,7 +77,7 @@ struct MaxTimes;
 semiring! {
     #[cube]
     impl Semiring for MaxTimes {
-        const NEEDS: Needs = Needs { largest: true, ..Needs::PRODUCTS };
+        const ALGEBRA: Algebra = Algebra { largest: true, ..Algebra::PRODUCTS };
 
         fn identity<S: Float>() -> S {
             -infinity::<S>()
@@ -98,7 +98,7 @@ struct OrAnd;
 semiring! {
     #[cube]
     impl Semiring for OrAnd {
-        const NEEDS: Needs = Needs { ..Needs::PRODUCTS };
+        const ALGEBRA: Algebra = Algebra::PRODUCTS;
 
         fn reduce<S: Float>(a: S, b: S) -> S {
             max(a, b)

@@ -67,14 +67,23 @@ impl PitchedRows<'_> {
 
     /// The most elements of a load: 4, 2 or 1. The last of a row may read padding.
     pub(super) fn load_width(&self) -> usize {
-        let held = self.rows.handle.size_in_used() as usize / self.rows.dtype.size();
-        let fits = |&load: &usize| {
-            self.pitch.is_multiple_of(load)
-                && aligned(self.rows.handle, load * self.rows.dtype.size())
-                && self.extent(load) <= held
-        };
-        [4, 2].into_iter().find(fits).unwrap_or(1)
+        let (handle, size) = (self.rows.handle, self.rows.dtype.size());
+        let held = handle.size_in_used() as usize / size;
+        let fitting = [4, 2].into_iter().filter(|&load| self.extent(load) <= held);
+        access_width(handle, size, fitting, &[self.pitch])
     }
+}
+
+/// Elements of a load or store: the first of `widths` that divides all `lengths`, else 1.
+pub(super) fn access_width(
+    handle: &Handle,
+    size: usize,
+    widths: impl IntoIterator<Item = usize>,
+    lengths: &[usize],
+) -> usize {
+    let divides = |width| lengths.iter().all(|length: &usize| length.is_multiple_of(width));
+    let fits = |&width: &usize| divides(width) && aligned(handle, width * size);
+    widths.into_iter().find(fits).unwrap_or(1)
 }
 
 /// A matrix that multiplies rows from the right.

@@ -5,7 +5,7 @@ use cubecl::{prelude::*, server::Handle};
 use super::{
     merge::pair::MatricesLaunch,
     prepare::{columns::Columns, packed::Packed},
-    semiring::{Needs, Parameter},
+    semiring::{Parameter, Semiring},
     types::Prepared,
 };
 use crate::{error::KernelError, launch::argument};
@@ -36,8 +36,8 @@ impl Job<'_> {
     }
 
     /// Only pairs from the diagonal on.
-    pub(super) fn half(&self, needs: &Needs) -> bool {
-        self.whole() && needs.symmetric
+    pub(super) fn half<M: Semiring>(&self) -> bool {
+        self.whole() && M::ALGEBRA.symmetric
     }
 
     pub(super) fn elements(&self) -> usize {

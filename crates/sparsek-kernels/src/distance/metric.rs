@@ -1,6 +1,6 @@
 //! Type-erased distances.
 
-use std::marker::PhantomData;
+use std::{any::type_name, fmt, marker::PhantomData};
 
 use cubecl::prelude::*;
 
@@ -11,7 +11,7 @@ use super::{
     job::Job,
     merge,
     prepare::norms,
-    semiring::{HostSemiring, Needs, Parameter, Semiring},
+    semiring::{Algebra, HostSemiring, Parameter, Semiring, Strategy},
     tensor_core,
     types::{Matrix, Prepared, Routine},
 };
@@ -22,9 +22,12 @@ pub type Each<'a, S> = &'a mut dyn FnMut(usize, &[S]);
 
 /// A distance as a value: [`Metric::distance`](crate::distance::Metric::distance), or
 /// [`DynMetric::of`] for any semiring.
-pub trait Distance: Send + Sync {
-    /// Properties of the distance.
-    fn needs(&self) -> Needs;
+pub trait Distance: Send + Sync + fmt::Debug {
+    /// What is true of it.
+    fn algebra(&self) -> Algebra;
+
+    /// How routines evaluate it.
+    fn strategy(&self) -> Strategy;
 
     /// Norms and prepared values.
     #[doc(hidden)]
@@ -59,9 +62,19 @@ impl<M: Semiring + HostSemiring> DynMetric<M> {
     }
 }
 
+impl<M> fmt::Debug for DynMetric<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(type_name::<M>())
+    }
+}
+
 impl<M: Semiring + HostSemiring> Distance for DynMetric<M> {
-    fn needs(&self) -> Needs {
-        M::NEEDS
+    fn algebra(&self) -> Algebra {
+        <M as Semiring>::ALGEBRA
+    }
+
+    fn strategy(&self) -> Strategy {
+        <M as Semiring>::STRATEGY
     }
 
     #[cfg(feature = "kernels")]
@@ -86,10 +99,10 @@ impl<M: Semiring + HostSemiring> Distance for DynMetric<M> {
     }
 
     fn host_f32(&self, matrices: HostPair<f32>, p: f64, batch: usize, each: Each<f32>) {
-        host::pairwise::<M, f32>(matrices, p as f32, M::NEEDS, batch, each);
+        host::pairwise::<M, f32>(matrices, p as f32, batch, each);
     }
 
     fn host_f64(&self, matrices: HostPair<f64>, p: f64, batch: usize, each: Each<f64>) {
-        host::pairwise::<M, f64>(matrices, p, M::NEEDS, batch, each);
+        host::pairwise::<M, f64>(matrices, p, batch, each);
     }
 }

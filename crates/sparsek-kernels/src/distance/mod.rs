@@ -52,12 +52,12 @@ pub use self::{
     job::Job,
     metric::{Distance, DynMetric, Each},
     metrics::{Metric, UnknownMetric},
-    plan::needs_values,
+    plan::inspects_values,
     prepare::columns::is_wide,
     radius::Radius,
     semiring::{
-        Dense, Gradient, HostSemiring, Inner, Needs, Parameter, Real, Rescale, Semiring, Sums,
-        SumsExpand, host as formulas, infinity, quotient,
+        Algebra, Dense, Gradient, HostSemiring, Inner, Parameter, Real, Rescale, Semiring,
+        Strategy, Sums, SumsExpand, host as formulas, infinity, quotient,
     },
     tuning::RADIUS_BLOCK,
     types::{Matrix, Prepared, ROUTINES, Routine},
@@ -97,19 +97,19 @@ impl Index {
         p: f64,
         routine: Option<Routine>,
     ) -> Result<Self, KernelError> {
-        let needs = distance.needs();
+        let (algebra, strategy) = (distance.algebra(), distance.strategy());
         require_buffers(client, merge::BUFFERS)?;
-        if needs.logarithms {
+        if algebra.logarithms {
             require_logarithms(client, matrix.dtype)?;
         }
         let routine = match routine {
             None => choose(client, distance, None, matrix, None),
             Some(routine) => {
                 match routine {
-                    Routine::Inverted => inverted::check(client, &needs, matrix)?,
-                    Routine::DenseTile => dense_tile::check(client, &needs, matrix)?,
+                    Routine::Inverted => inverted::check(client, &algebra, matrix)?,
+                    Routine::DenseTile => dense_tile::check(client, strategy.dense, matrix)?,
                     Routine::Hybrid => hybrid::check(client)?,
-                    Routine::TensorCore => tensor_core::check(client, &needs, matrix)?,
+                    Routine::TensorCore => tensor_core::check(client, strategy.inner, matrix)?,
                     Routine::Merge => (),
                 }
                 routine
@@ -118,10 +118,10 @@ impl Index {
         let parameter = Parameter::of(p);
         let prepared = distance.prepare(client, matrix, parameter)?;
         let columns = match routine {
-            Routine::Inverted => Some(Columns::new(client, &prepared, &needs)?),
+            Routine::Inverted => Some(Columns::new(client, &prepared, &algebra)?),
             _ => None,
         };
-        let packed = match needs.inner {
+        let packed = match strategy.inner {
             Some(inner) if routine == Routine::TensorCore => {
                 Some(Packed::new(client, &prepared, 0..matrix.rows, inner)?)
             }
@@ -195,9 +195,9 @@ impl Index {
             return Err(KernelError::DtypesDiffer { found: x.dtype, expected: y.dtype });
         }
         if self.routine == Routine::TensorCore {
-            let needs = self.distance.needs();
-            tensor_core::check_values(&needs, x)?;
-            tensor_core::check_values(&needs, y)?;
+            let inner = self.distance.strategy().inner;
+            tensor_core::check_values(inner, x)?;
+            tensor_core::check_values(inner, y)?;
             tensor_core::check_size([rows.len(), x.cols])?;
         }
         let output = allocate(client, "distances", rows.len() * y.rows, x.dtype)?;

@@ -15,16 +15,16 @@ use super::{
     dense_tile, inverted,
     metric::Distance,
     prepare::columns::row_tiles,
-    semiring::{Dense, Inner, Needs},
+    semiring::{Dense, Inner, Strategy},
     tensor_core,
     tuning::{DENSE_EITHER, DENSE_HALVES, DENSE_ONE_PASS, DENSE_TENSOR_CORE, DENSE_UNION},
     types::{Matrix, Routine},
 };
 use crate::{device::accumulator, error::KernelError};
 
-/// Whether the choice needs [`greatest`](crate::distance::greatest), at this density.
-pub fn needs_values(needs: &Needs, density: f64) -> bool {
-    needs.inner.is_some_and(|inner| inner != Inner::Ones) && density >= DENSE_TENSOR_CORE
+/// Whether the choice depends on [`greatest`](crate::distance::greatest), at this density.
+pub fn inspects_values(inner: Option<Inner>, density: f64) -> bool {
+    inner.is_some_and(|inner| inner != Inner::Ones) && density >= DENSE_TENSOR_CORE
 }
 
 fn density(matrix: &Matrix) -> f64 {
@@ -43,26 +43,26 @@ pub fn choose(
     matrix: &Matrix,
     whole: Option<f64>,
 ) -> Routine {
-    let needs = distance.needs();
+    let Strategy { union, dense, inner, .. } = distance.strategy();
     let density = whole.unwrap_or_else(|| density(matrix));
-    let suits = |matrix| tensor_core::suits(&needs, matrix);
+    let suits = |matrix| tensor_core::suits(inner, matrix);
     if density >= DENSE_TENSOR_CORE
         && compared.is_some_and(suits)
         && suits(matrix)
-        && tensor_core::check(client, &needs, matrix).is_ok()
+        && tensor_core::check(client, inner, matrix).is_ok()
     {
         return Routine::TensorCore;
     }
-    let least = match needs.dense {
-        Some(Dense::Products | Dense::Left) if needs.union => DENSE_UNION,
+    let least = match dense {
+        Some(Dense::Products | Dense::Left) if union => DENSE_UNION,
         Some(Dense::Products | Dense::Left) => DENSE_ONE_PASS,
         Some(Dense::Halves) => DENSE_HALVES,
         Some(Dense::Either) => DENSE_EITHER,
         None => f64::INFINITY,
     };
-    if density >= least && dense_tile::check(client, &needs, matrix).is_ok() {
+    if density >= least && dense_tile::check(client, dense, matrix).is_ok() {
         Routine::DenseTile
-    } else if inverted::check(client, &needs, matrix).is_ok() {
+    } else if inverted::check(client, &distance.algebra(), matrix).is_ok() {
         Routine::Inverted
     } else {
         Routine::Merge
@@ -85,12 +85,12 @@ pub fn index_part(
     routine: Routine,
     bytes: usize,
 ) -> Result<usize, KernelError> {
-    let needs = distance.needs();
+    let algebra = distance.algebra();
     let counted = routine == Routine::Inverted;
     let dtype = accumulator(client, matrix.dtype)?;
     let mut part = matrix.rows;
     let mut parts = 1;
-    let fits = |rows: usize| match row_tiles(rows, matrix.cols, dtype, &needs) {
+    let fits = |rows: usize| match row_tiles(rows, matrix.cols, dtype, &algebra) {
         Ok([_, tiles]) => tiles == 1 || 2 * size_of::<i32>() * tiles * matrix.cols <= bytes,
         Err(_) => false,
     };

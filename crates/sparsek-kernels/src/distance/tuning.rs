@@ -5,7 +5,7 @@
 
 /// Least density, one pass.
 pub(super) const DENSE_ONE_PASS: f64 = 1.0 / 32.0;
-/// With [`Needs::union`](super::Needs::union).
+/// With [`Strategy::union`](super::Strategy::union).
 pub(super) const DENSE_UNION: f64 = 1.0 / 18.0;
 /// For [`Dense::Halves`](super::Dense::Halves).
 pub(super) const DENSE_HALVES: f64 = 1.0 / 128.0;

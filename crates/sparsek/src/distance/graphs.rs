@@ -112,7 +112,7 @@ impl NearestNeighbors {
         // Without rows, no batch checks it.
         self.measure.check()?;
         let (rows, across) = (query.rows(), self.index.rows());
-        let mut graph = GraphBuilder::new(self.measure.distance.needs().largest, radius);
+        let mut graph = GraphBuilder::new(self.measure.distance.algebra().largest, radius);
         for first in (0..rows).step_by(self.batch(across)) {
             let part = first..rows.min(first + self.batch(across));
             let distances = self.distances(&query.slice_rows(part))?;

@@ -1,7 +1,7 @@
 //! Distances with parameter and routine.
 
 use sparsek_kernels::distance::{
-    Distance, DynMetric, HostSemiring, Metric, Routine, Semiring, needs_values,
+    Distance, DynMetric, HostSemiring, Metric, Routine, Semiring, inspects_values,
 };
 
 use super::error::DistanceError;
@@ -38,7 +38,7 @@ impl Measure {
     /// use burn::tensor::{Device, Tensor, TensorData};
     /// use cubecl::prelude::*;
     /// use sparsek::{
-    ///     distance::{Measure, Needs, Semiring, pairwise_distances},
+    ///     distance::{Algebra, Measure, Semiring, pairwise_distances},
     ///     semiring,
     ///     sparse::Csr,
     /// };
@@ -49,7 +49,7 @@ impl Measure {
     /// semiring! {
     ///     #[cube]
     ///     impl Semiring for MaxTimes {
-    ///         const NEEDS: Needs = Needs { largest: true, ..Needs::PRODUCTS };
+    ///         const ALGEBRA: Algebra = Algebra { largest: true, ..Algebra::PRODUCTS };
     ///
     ///         fn reduce<S: Float>(a: S, b: S) -> S {
     ///             max(a, b)
@@ -85,7 +85,7 @@ impl Measure {
 
     pub(super) fn check(&self) -> Result<(), DistanceError> {
         let p = self.p;
-        match self.distance.needs().parameter && !(p.is_finite() && p > 0.0) {
+        match self.distance.algebra().parameter && !(p.is_finite() && p > 0.0) {
             true => Err(DistanceError::Parameter { p }),
             false => Ok(()),
         }
@@ -111,9 +111,8 @@ impl Measure {
     /// Largest magnitudes, if the routine depends on them.
     fn greatest(&self, [x, y]: [&Csr; 2]) -> [Option<f32>; 2] {
         let density = self.whole.map_or_else(|| density(y), |whole| whole.density);
-        let needs = self.distance.needs();
         let looked_at = match self.routine {
-            None => needs_values(&needs, density),
+            None => inspects_values(self.distance.strategy().inner, density),
             Some(forced) => forced == Routine::TensorCore,
         };
         [x, y].map(|matrix| looked_at.then(|| matrix.greatest()))

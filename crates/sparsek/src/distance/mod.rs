@@ -14,6 +14,6 @@ pub use measure::Measure;
 pub use neighbors::NearestNeighbors;
 pub use pairwise::pairwise_distances;
 pub use sparsek_kernels::distance::{
-    Distance, HostSemiring, Metric, Needs, ROUTINES, Real, Rescale, Routine, Semiring, Sums,
-    SumsExpand, UnknownMetric, infinity, quotient,
+    Algebra, Dense, Distance, Gradient, HostSemiring, Inner, Metric, ROUTINES, Real, Rescale,
+    Routine, Semiring, Strategy, Sums, SumsExpand, UnknownMetric, infinity, quotient,
 };

@@ -160,7 +160,7 @@ impl NearestNeighbors {
         let values = Tensor::cat(vec![one.0, other.0], 1);
         let indices = Tensor::cat(vec![one.1, other.1], 1);
         let options = TopkOptions::new(k.min(values.dims()[1]))
-            .with_largest(self.measure.distance.needs().largest)
+            .with_largest(self.measure.distance.algebra().largest)
             .with_sorted(true);
         let (values, at) = topk(values, &options, 1);
         (values, indices.gather(1, at))

@@ -80,7 +80,7 @@ pub fn pairwise_distances(
 /// Transposes, if there may be a gradient.
 fn transposed(x: &Csr, y: &Csr, spec: &DistanceSpec) -> Transposed<Dispatch> {
     let device = x.device();
-    if spec.distance.needs().gradient.is_none() || !device.is_autodiff() {
+    if spec.distance.algebra().gradient.is_none() || !device.is_autodiff() {
         return Transposed::Without;
     }
     let transpose = |pattern: &Pattern| {

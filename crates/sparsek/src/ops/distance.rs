@@ -4,8 +4,6 @@
     reason = "there is one for each call, and what is derived from it"
 )]
 
-use std::fmt;
-
 use burn::{
     backend::{
         Backend, ExtensionType, backend_extension,
@@ -16,7 +14,7 @@ use burn::{
 use sparsek_kernels::distance::{Distance, Routine};
 
 /// A distance, and facts about two matrices.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct DistanceSpec {
     /// The distance.
     pub distance: &'static dyn Distance,
@@ -34,21 +32,6 @@ pub struct DistanceSpec {
     pub greatest: [Option<f32>; 2],
     /// Both are the same matrix.
     pub same_matrix: bool,
-}
-
-impl fmt::Debug for DistanceSpec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DistanceSpec")
-            .field("needs", &self.distance.needs())
-            .field("p", &self.p)
-            .field("cols", &self.cols)
-            .field("routine", &self.routine)
-            .field("density", &self.density)
-            .field("longest", &self.longest)
-            .field("greatest", &self.greatest)
-            .field("same_matrix", &self.same_matrix)
-            .finish()
-    }
 }
 
 /// A CSR matrix with ascending columns.

@@ -14,11 +14,11 @@ use super::split;
 use crate::{
     dense::{
         tuning::{PRODUCT_AHEAD, PRODUCT_GROUP},
-        types::{PitchedRows, Weight, dtype_refusal},
+        types::{PitchedRows, Weight, access_width, dtype_refusal},
     },
     device::multiprocessors,
     error::KernelError,
-    launch::{Grid, aligned, allocate, argument},
+    launch::{Grid, allocate, argument},
     primitives::mma::{LANES, Load, Sums, clear, has_tf32, multiply, rounded, zeros},
 };
 
@@ -57,13 +57,6 @@ fn steps(inputs: usize) -> usize {
 fn most_steps(client: &Client) -> usize {
     let limit = client.properties().hardware.max_shared_memory_size;
     limit / STEP_BYTES / PRODUCT_AHEAD * PRODUCT_AHEAD
-}
-
-/// The most elements of a store: 4, 2 or 1.
-fn store_width(handle: &Handle, width: usize) -> usize {
-    let fits =
-        |&store: &usize| width.is_multiple_of(store) && aligned(handle, store * size_of::<f32>());
-    [4, 2].into_iter().find(fits).unwrap_or(1)
 }
 
 impl Weight<'_> {
@@ -177,10 +170,11 @@ fn launch(
     let tiles = rows.rows.div_ceil(HEIGHT * PLANES);
     let workers = (cubes / blocks).clamp(1, tiles);
     let steps = steps(chunk.inputs);
+    let stored = addend.unwrap_or(&output);
     let config = ProductConfig {
         room: most_steps(client),
         load: x.load_width(),
-        store: store_width(addend.unwrap_or(&output), weight.outputs),
+        store: access_width(stored, size_of::<f32>(), [4, 2], &[weight.outputs]),
         adds: addend.is_some(),
         whole: weight.outputs.is_multiple_of(ACROSS),
     };

@@ -20,11 +20,11 @@ use crate::{
     dense::{
         column_sum::reduce_rows,
         tuning::SPLIT_CUBES,
-        types::{DenseRows, Weight},
+        types::{DenseRows, Weight, access_width},
     },
     device::{multiprocessors, plane_size},
     error::KernelError,
-    launch::{Grid, aligned, allocate, argument, fill_zero},
+    launch::{Grid, allocate, argument, fill_zero},
     primitives::mma::{Load, instruction},
 };
 
@@ -63,14 +63,8 @@ struct Panel<'a> {
 impl Panel<'_> {
     fn load(&self) -> usize {
         let loaded = if self.along { self.inner } else { self.lines };
-        width(self.handle, &[loaded, self.pitch])
+        access_width(self.handle, size_of::<f32>(), [WIDTH], &[loaded, self.pitch])
     }
-}
-
-/// Elements of a load or store: 4 if it divides all of `lengths`, else 1. Few kernels serve all.
-fn width(handle: &Handle, lengths: &[usize]) -> usize {
-    let whole = lengths.iter().all(|length| length.is_multiple_of(WIDTH));
-    if whole && aligned(handle, WIDTH * size_of::<f32>()) { WIDTH } else { 1 }
 }
 
 pub(super) fn refusal(client: &Client) -> Option<String> {
@@ -169,7 +163,7 @@ fn launch(
         plane: plane_size(client).unwrap_or(1) as usize,
         along: [first.along, second.along],
         loads: [first.load(), second.load()],
-        store: width(&output, &[second.lines]),
+        store: access_width(&output, dtype.size(), [WIDTH], &[second.lines]),
     };
     let dim = CubeDim::new_2d(config.plane as u32, PLANES as u32);
     let across = second.lines.div_ceil(LINES);

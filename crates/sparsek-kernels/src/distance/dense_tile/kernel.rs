@@ -85,7 +85,7 @@ pub(super) fn dense_tile_kernel<M: Semiring, S: Float>(
             let from = x_starts[at_start] as usize;
             let mut to = x_starts[at_start + 1] as usize;
             let mut written = true;
-            if comptime!(M::NEEDS.covered) {
+            if comptime!(M::ALGEBRA.covered) {
                 if block > 0 && !any_sum_finite::<S>(&*output, row, first, &shape, config) {
                     to = from;
                     written = last_block;
@@ -101,11 +101,11 @@ pub(super) fn dense_tile_kernel<M: Semiring, S: Float>(
                     if block > 0 {
                         sum = M::reduce::<S>(sum, output[at]);
                     }
-                    if comptime!(!M::NEEDS.two_passes()) {
+                    if comptime!(!M::STRATEGY.two_passes()) {
                         if last_block {
                             let i = shape.first + row;
                             let mut other = S::new(0.0);
-                            if comptime!(M::NEEDS.dense == Some(Dense::Left)) {
+                            if comptime!(M::STRATEGY.dense == Some(Dense::Left)) {
                                 // The total includes columns the right row lacks.
                                 other = pair.left().norm(i);
                             }

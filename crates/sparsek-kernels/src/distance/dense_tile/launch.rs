@@ -13,7 +13,7 @@ use crate::{
         launch::{check_buffers, refused},
         merge::join,
         prepare::columns::check_cols,
-        semiring::{Dense, Needs, Semiring},
+        semiring::{Dense, Semiring},
         tuning::{
             TILE_COLUMNS, TILE_CUBES, TILE_FILL_ROWS, TILE_ROWS, TILE_ROWS_ONE_PASS, TILE_UNITS,
         },
@@ -31,10 +31,10 @@ const BUFFERS: usize = 11;
 
 pub(in crate::distance) fn check(
     client: &Client,
-    needs: &Needs,
+    dense: Option<Dense>,
     matrix: &Matrix,
 ) -> Result<(), KernelError> {
-    if needs.dense.is_none() {
+    if dense.is_none() {
         let reason = "the distance does not sum against dense rows";
         return Err(refused(Routine::DenseTile, reason));
     }
@@ -54,7 +54,7 @@ pub(in crate::distance) fn check(
 }
 
 pub(in crate::distance) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelError> {
-    let dense = M::NEEDS.dense.expect("checked with the index");
+    let dense = M::STRATEGY.dense.expect("checked with the index");
     let x = RowRange { matrix: job.x, rows: job.rows.clone() };
     let y = RowRange { matrix: job.y, rows: 0..job.y.rows };
     let pass = |left: &RowRange, right: &RowRange, output: &Handle, half| {
@@ -62,7 +62,7 @@ pub(in crate::distance) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelEr
     };
     match dense {
         Dense::Products | Dense::Left => {
-            let half = job.half(&M::NEEDS);
+            let half = job.half::<M>();
             pass(&x, &y, job.output, half)?;
             match half {
                 true => join::mirror::<M>(job),
@@ -119,14 +119,11 @@ impl DenseTileConfig {
 }
 
 impl Pass<'_> {
-    fn config(&self, client: &Client, needs: &Needs) -> DenseTileConfig {
+    fn config(&self, client: &Client, two_passes: bool) -> DenseTileConfig {
         let plane = plane_or_unit(client);
         let lane = plane as usize * self.left.matrix.dtype.size();
         let limit = client.properties().hardware.max_shared_memory_size - SPARE;
-        let wanted = match needs.dense {
-            Some(Dense::Products | Dense::Left) => TILE_ROWS_ONE_PASS,
-            _ => TILE_ROWS,
-        };
+        let wanted = if two_passes { TILE_ROWS } else { TILE_ROWS_ONE_PASS };
         let rows = if limit >= wanted * TILE_COLUMNS * lane { wanted } else { 1 };
         let most = limit / (rows * lane) - 1;
         let cols = self.right.matrix.cols;
@@ -144,7 +141,7 @@ impl Pass<'_> {
 
     pub fn launch<M: Semiring>(&self, job: &Job) -> Result<(), KernelError> {
         let client = job.client;
-        let config = self.config(client, &M::NEEDS);
+        let config = self.config(client, M::STRATEGY.two_passes());
         let (dtype, int) = (job.x.dtype, i32::elem_type_native());
         let (left, right) = (self.left, self.right);
         let cols = right.matrix.cols;

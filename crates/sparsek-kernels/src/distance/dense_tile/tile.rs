@@ -94,12 +94,12 @@ impl<S: Float> Tile<S> {
 
     fn add<M: Semiring>(&self, sum: S, value: S, left_value: S, other: S) -> S {
         let mut out = sum;
-        if comptime!(M::NEEDS.dense == Some(Dense::Halves)) {
+        if comptime!(M::STRATEGY.dense == Some(Dense::Halves)) {
             let part = select(other == S::new(0.0), S::new(1.0), S::new(0.5));
             out += part * M::direct::<S>(value, other, self.p);
-        } else if comptime!(M::NEEDS.dense == Some(Dense::Left)) {
+        } else if comptime!(M::STRATEGY.dense == Some(Dense::Left)) {
             out += M::contribution::<S>(value, left_value, other);
-        } else if comptime!(M::NEEDS.dense == Some(Dense::Either) && M::NEEDS.union) {
+        } else if comptime!(M::STRATEGY.dense == Some(Dense::Either) && M::STRATEGY.union) {
             out = M::reduce::<S>(sum, M::direct::<S>(value, other, self.p));
         } else {
             out = M::reduce::<S>(sum, M::product::<S>(value, other, self.p));
@@ -129,7 +129,7 @@ impl<S: Float> Tile<S> {
                 }
             }
             let mut left_value = value;
-            if comptime!(M::NEEDS.dense == Some(Dense::Left)) {
+            if comptime!(M::STRATEGY.dense == Some(Dense::Left)) {
                 left_value = M::left_value::<S>(value);
             }
             let active = min(end - done, plane) as u32;
@@ -144,7 +144,7 @@ impl<S: Float> Tile<S> {
                     if comptime!(plane > 1) {
                         at = plane_shuffle(place, turn + t);
                         a = plane_shuffle(value, turn + t);
-                        if comptime!(M::NEEDS.dense == Some(Dense::Left)) {
+                        if comptime!(M::STRATEGY.dense == Some(Dense::Left)) {
                             beside = plane_shuffle(left_value, turn + t);
                         }
                     }
@@ -157,7 +157,7 @@ impl<S: Float> Tile<S> {
                 turn += step;
             }
             done += plane;
-            if comptime!(M::NEEDS.covered) {
+            if comptime!(M::ALGEBRA.covered) {
                 let mut least = sums[0];
                 #[unroll]
                 for r in 1..comptime!(self.config.rows) {

@@ -84,7 +84,7 @@ mod tests {
 
     use super::super::types::HostMatrix;
     use super::*;
-    use crate::distance::{metrics::Dot, semiring::Needs};
+    use crate::distance::metrics::Dot;
 
     const COLS: usize = (1 << 31) - 4096;
 
@@ -105,7 +105,7 @@ mod tests {
             values: &[1.0, 2.0, 3.0, 4.0f32],
             cols: COLS,
         };
-        let rows = PreparedRows::new::<Dot>(matrix, 0.0, Needs::SUMS);
+        let rows = PreparedRows::new::<Dot>(matrix, 0.0);
         let columns = HostColumns::new(&rows);
         assert_eq!(columns.starts.len(), 4);
         assert_eq!(columns.column(column, from), expected);

@@ -20,7 +20,7 @@ use self::{
 };
 use super::{
     prepare::parts::ONE_PART,
-    semiring::{CANCELLED, HostSemiring, Needs, Real, Sums},
+    semiring::{CANCELLED, HostSemiring, Real, Sums},
     tuning::{HOST_LANES as LANES, HOST_STRIPE, HOST_STRIPE_PART},
 };
 
@@ -42,7 +42,6 @@ struct MatrixPair<'a, M, S> {
     y: PreparedRows<'a, S>,
     method: Method<S>,
     p: S,
-    needs: Needs,
     semiring: PhantomData<fn() -> M>,
 }
 
@@ -65,7 +64,7 @@ impl<'a, M: HostSemiring, S: Real> MatrixPair<'a, M, S> {
                 let merged = self.merge((i, &row), j, S::new(f32::INFINITY));
                 let sums = self.sums(i, j, merged.total, merged.other);
                 let core = M::core(sums);
-                *output = finalize::<M, S>(&row, (&self.y, j), core, sums, self.needs);
+                *output = finalize::<M, S>(&row, (&self.y, j), core, sums);
             }
             return;
         };
@@ -75,7 +74,7 @@ impl<'a, M: HostSemiring, S: Real> MatrixPair<'a, M, S> {
 
     fn merge(&self, (i, row): (usize, &[(u32, S)]), j: usize, most: S) -> MergedSums<S> {
         let bits = self.left().parts[i].min(self.y.parts[j]);
-        merge::<M, S>(row, self.y.row(j), bits, [self.p, most], self.needs)
+        merge::<M, S>(row, self.y.row(j), bits, [self.p, most])
     }
 
     /// As in `row`. Returns second sums.
@@ -94,14 +93,14 @@ impl<'a, M: HostSemiring, S: Real> MatrixPair<'a, M, S> {
                 for &(j, b) in columns.column(column, same.then_some(first + at)) {
                     let place = j as usize - from;
                     sums[place] = M::reduce(sums[place], M::product(a, b, self.p));
-                    if self.needs.other {
+                    if M::ALGEBRA.other {
                         others[place] += M::other(a, b);
                     }
                 }
             }
         };
         let count = output.len();
-        let none = || vec![S::new(0.0); if self.needs.other { count } else { 0 }];
+        let none = || vec![S::new(0.0); if M::ALGEBRA.other { count } else { 0 }];
         let mut others = none();
         output.fill(M::identity());
         if bits == ONE_PART {
@@ -117,7 +116,7 @@ impl<'a, M: HostSemiring, S: Real> MatrixPair<'a, M, S> {
                 let bits = bits.max(self.y.parts[from + place]);
                 if row.get(end).is_none_or(|next| next.0 >> bits != row[at].0 >> bits) {
                     *sum = M::reduce(*sum, std::mem::replace(&mut part[place], M::identity()));
-                    if self.needs.other {
+                    if M::ALGEBRA.other {
                         others[place] += std::mem::replace(&mut part_others[place], S::new(0.0));
                     }
                 }
@@ -134,10 +133,10 @@ impl<'a, M: HostSemiring, S: Real> MatrixPair<'a, M, S> {
             let sums = self.sums(i, j, *output, other);
             let mut core = M::core(sums);
             let kept = core >= S::new(CANCELLED) * M::scale(sums);
-            if self.needs.direct && !kept {
+            if M::STRATEGY.direct && !kept {
                 core = self.merge((i, row), j, *output).direct;
             }
-            *output = finalize::<M, S>(row, (&self.y, j), core, sums, self.needs);
+            *output = finalize::<M, S>(row, (&self.y, j), core, sums);
         }
     }
 
@@ -231,22 +230,21 @@ fn mirrored<S: Real>(upper: &[S], [first, rows]: [usize; 2], output: &mut [S]) {
 pub(super) fn pairwise<M: HostSemiring, S: Real>(
     (x, y): HostPair<S>,
     p: S,
-    needs: Needs,
     batch: usize,
     each: &mut dyn FnMut(usize, &[S]),
 ) {
     let (rows, across) = (x.unwrap_or(y).rows(), y.rows());
-    let y = PreparedRows::new::<M>(*y, p, needs);
-    let x = x.map(|x| PreparedRows::new::<M>(*x, p, needs));
-    let method = if tiles::serves::<S>(x.as_ref().unwrap_or(&y), &y, needs) {
+    let y = PreparedRows::new::<M>(*y, p);
+    let x = x.map(|x| PreparedRows::new::<M>(*x, p));
+    let method = if tiles::serves::<M, S>(x.as_ref().unwrap_or(&y), &y) {
         Method::Dense
-    } else if needs.annihilates {
+    } else if M::ALGEBRA.annihilates {
         Method::Columns(HostColumns::new(&y))
     } else {
         Method::Merge
     };
-    let pair = MatrixPair::<M, S> { x, y, method, p, needs, semiring: PhantomData };
-    if pair.x.is_none() && needs.symmetric && batch >= rows {
+    let pair = MatrixPair::<M, S> { x, y, method, p, semiring: PhantomData };
+    if pair.x.is_none() && M::ALGEBRA.symmetric && batch >= rows {
         return pair.distances_to_itself(each);
     }
     let batch = batch.clamp(1, rows.max(1));

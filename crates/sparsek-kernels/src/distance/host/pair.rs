@@ -4,7 +4,7 @@ use crate::distance::{
         BLOCK,
         host::{limits, row_factor},
     },
-    semiring::{HostSemiring, Needs, Real, Rescale, Sums, host::max},
+    semiring::{HostSemiring, Real, Rescale, Sums, host::max},
 };
 
 pub(super) struct MergedSums<S> {
@@ -19,11 +19,11 @@ impl<S: Real> MergedSums<S> {
         Self { total: M::identity(), other: zero, direct: zero }
     }
 
-    fn with<M: HostSemiring>(self, next: Self, needs: Needs) -> Self {
+    fn with<M: HostSemiring>(self, next: Self) -> Self {
         Self {
             total: M::reduce(self.total, next.total),
             other: self.other + next.other,
-            direct: combine(needs, self.direct, next.direct),
+            direct: combine::<M, S>(self.direct, next.direct),
         }
     }
 }
@@ -34,7 +34,6 @@ pub(super) fn merge<M: HostSemiring, S: Real>(
     y: impl Iterator<Item = (u32, S)>,
     bits: u32,
     [p, most]: [S; 2],
-    needs: Needs,
 ) -> MergedSums<S> {
     let zero = S::new(0.0);
     let mut before = MergedSums::none::<M>();
@@ -47,24 +46,24 @@ pub(super) fn merge<M: HostSemiring, S: Real>(
             (Some(a), Some(b)) => a.0.min(b.0),
             (Some(a), None) => a.0,
             (None, Some(b)) => b.0,
-            (None, None) => return before.with::<M>(merged, needs),
+            (None, None) => return before.with::<M>(merged),
         };
         if column >> bits != part {
             part = column >> bits;
-            before = before.with::<M>(merged, needs);
+            before = before.with::<M>(merged);
             merged = MergedSums::none::<M>();
         }
         let a = x.next_if(|entry| entry.0 == column);
         let b = y.next_if(|entry| entry.0 == column);
         let both = a.is_some() && b.is_some();
         let [a, b] = [a, b].map(|entry| entry.map_or(zero, |entry| entry.1));
-        if both || !needs.annihilates {
+        if both || !M::ALGEBRA.annihilates {
             merged.total = M::reduce(merged.total, M::product(a, b, p));
             merged.other += M::other(a, b);
         }
-        merged.direct = combine(needs, merged.direct, M::direct(a, b, p));
-        if needs.maxima && merged.direct >= most {
-            return before.with::<M>(merged, needs);
+        merged.direct = combine::<M, S>(merged.direct, M::direct(a, b, p));
+        if M::ALGEBRA.maxima && merged.direct >= most {
+            return before.with::<M>(merged);
         }
     }
 }
@@ -89,14 +88,14 @@ fn pairs<S: Real>(x: Row<S>, y: impl Iterator<Item = (u32, S)>) -> impl Iterator
     })
 }
 
-fn in_range<M: HostSemiring, S: Real>(rescale: Rescale, core: S, sums: Sums<S>) -> bool {
+fn in_range<M: HostSemiring, S: Real>(core: S, sums: Sums<S>) -> bool {
     let [tiny, huge] = limits::<S>();
-    match rescale {
-        Rescale::Rows => true,
-        Rescale::Pair => (tiny..=huge).contains(&M::scale(sums)),
-        Rescale::Differences(_) => (tiny..=huge).contains(&core),
-        Rescale::Sum => core <= huge,
-        Rescale::Careful => sums.total.abs() <= huge,
+    match M::STRATEGY.rescale {
+        None | Some(Rescale::Rows) => true,
+        Some(Rescale::Pair) => (tiny..=huge).contains(&M::scale(sums)),
+        Some(Rescale::Differences(_)) => (tiny..=huge).contains(&core),
+        Some(Rescale::Sum) => core <= huge,
+        Some(Rescale::Careful) => sums.total.abs() <= huge,
     }
 }
 
@@ -105,14 +104,11 @@ pub(super) fn finalize<M: HostSemiring, S: Real>(
     (y, j): (&PreparedRows<S>, usize),
     core: S,
     sums: Sums<S>,
-    needs: Needs,
 ) -> S {
-    match needs.rescale {
-        Some(rescale) if !in_range::<M, S>(rescale, core, sums) => match rescale {
-            Rescale::Careful => careful::<M, S>(x, (y, j), sums),
-            _ => rescaled::<M, S>(x, (y, j), sums, rescale),
-        },
-        _ => M::finalize(core, sums),
+    match M::STRATEGY.rescale {
+        _ if in_range::<M, S>(core, sums) => M::finalize(core, sums),
+        Some(Rescale::Careful) => careful::<M, S>(x, (y, j), sums),
+        _ => rescaled::<M, S>(x, (y, j), sums),
     }
 }
 
@@ -150,10 +146,9 @@ fn rescaled<M: HostSemiring, S: Real>(
     x: Row<S>,
     (y, j): (&PreparedRows<S>, usize),
     sums: Sums<S>,
-    rescale: Rescale,
 ) -> S {
     let zero = S::new(0.0);
-    let pair = rescale == Rescale::Pair;
+    let pair = M::STRATEGY.rescale == Some(Rescale::Pair);
     let size = |(a, b): (S, S)| match pair {
         true => max(a.abs(), b.abs()),
         false => (a - b).abs(),
@@ -178,6 +173,5 @@ fn rescaled<M: HostSemiring, S: Real>(
     let [core, x, y, other] = block_sums(terms);
     let sums = Sums { x, y, other, ..sums };
     let distance = M::finalize(core, sums);
-    let degree = Rescale::degree(Some(rescale));
-    (0..degree).fold(distance, |distance, _| distance * rest / factor)
+    (0..M::STRATEGY.degree()).fold(distance, |distance, _| distance * rest / factor)
 }

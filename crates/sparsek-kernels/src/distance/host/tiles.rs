@@ -5,15 +5,15 @@ use multiversion::multiversion;
 use super::types::PreparedRows;
 use crate::distance::{
     prepare::parts::ONE_PART,
-    semiring::{Dense, HostSemiring, Needs, Real},
+    semiring::{Dense, HostSemiring, Real},
     tuning::{HOST_DENSE_BYTES, HOST_DENSE_WORK, HOST_LANES as LANES},
 };
 
 pub(super) type Lanes<S> = [S; LANES];
 
 /// Whether sums are of finite products over few, full columns.
-pub(super) fn serves<S: Real>(x: &PreparedRows<S>, y: &PreparedRows<S>, needs: Needs) -> bool {
-    let sums = needs.dense == Some(Dense::Products) && !needs.other;
+pub(super) fn serves<M: HostSemiring, S: Real>(x: &PreparedRows<S>, y: &PreparedRows<S>) -> bool {
+    let sums = M::STRATEGY.dense == Some(Dense::Products) && !M::ALGEBRA.other;
     if !sums || y.matrix.cols.saturating_mul(size_of::<Lanes<S>>()) > HOST_DENSE_BYTES {
         return false;
     }

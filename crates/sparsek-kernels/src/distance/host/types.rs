@@ -2,7 +2,7 @@ use std::ops::Range;
 
 use crate::distance::{
     prepare::{norms::BLOCK, parts::part_bits, range::host::row_factor},
-    semiring::{HostSemiring, Needs, Real, Rescale, host::max},
+    semiring::{HostSemiring, Real, Rescale, host::max},
 };
 
 /// A CSR matrix in host memory, columns ascending.
@@ -40,16 +40,16 @@ impl<S> HostMatrix<'_, S> {
 }
 
 impl<'a, S: Real> PreparedRows<'a, S> {
-    pub fn new<M: HostSemiring>(matrix: HostMatrix<'a, S>, p: S, needs: Needs) -> Self {
+    pub fn new<M: HostSemiring>(matrix: HostMatrix<'a, S>, p: S) -> Self {
         let mut values = matrix.values.to_vec();
         let norms = (0..matrix.rows()).map(|row| {
             let row = &mut values[matrix.entries(row)];
-            if needs.rescale == Some(Rescale::Rows) {
+            if M::STRATEGY.rescale == Some(Rescale::Rows) {
                 let sizes = row.iter().map(|a| a.abs());
                 let factor = row_factor(sizes.fold(S::new(0.0), max));
                 row.iter_mut().for_each(|a| *a = *a * factor);
             }
-            let norm = sum(row, |a| M::norm(a, p), |a, b| combine(needs, a, b));
+            let norm = sum(row, |a| M::norm(a, p), combine::<M, S>);
             row.iter_mut().for_each(|a| *a = M::prepare(*a, norm));
             [norm, sum(row, M::second, |a, b| a + b)]
         });
@@ -66,8 +66,8 @@ impl<'a, S: Real> PreparedRows<'a, S> {
     }
 }
 
-pub(super) fn combine<S: Real>(needs: Needs, a: S, b: S) -> S {
-    if needs.maxima { max(a, b) } else { a + b }
+pub(super) fn combine<M: HostSemiring, S: Real>(a: S, b: S) -> S {
+    if M::ALGEBRA.maxima { max(a, b) } else { a + b }
 }
 
 fn sum<S: Real>(values: &[S], term: impl Fn(S) -> S, add: impl Fn(S, S) -> S) -> S {

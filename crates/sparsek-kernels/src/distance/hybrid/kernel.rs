@@ -159,7 +159,7 @@ fn visit<M: Semiring, S: Float>(
             let mut held_value = S::new(0.0);
             if place != ABSENT {
                 held_value = table.value(place);
-                if comptime!(M::NEEDS.other && M::NEEDS.annihilates) {
+                if comptime!(M::ALGEBRA.other && M::ALGEBRA.annihilates) {
                     other = M::other::<S>(held_value, value);
                 }
                 if comptime!(pass == Pass::Both) {
@@ -193,7 +193,7 @@ pub(super) fn begin_kernel<M: Semiring, S: Float>(
         terminate!();
     }
     totals[ABSOLUTE_POS] = identity::<M, S>();
-    if comptime!(M::NEEDS.other) {
+    if comptime!(M::ALGEBRA.other) {
         others[ABSOLUTE_POS] = S::new(0.0);
     }
 }
@@ -215,10 +215,10 @@ pub(super) fn finish_kernel<M: Semiring, S: Float>(
     let j = ABSOLUTE_POS - i * across;
     let total = output[ABSOLUTE_POS];
     let mut other = S::new(0.0);
-    if comptime!(M::NEEDS.other) {
+    if comptime!(M::ALGEBRA.other) {
         other = others[ABSOLUTE_POS];
     }
-    if comptime!(M::NEEDS.union) {
+    if comptime!(M::STRATEGY.union) {
         output[ABSOLUTE_POS] = pair.finish_core::<M>(first + i, j, total, other);
     } else {
         output[ABSOLUTE_POS] = pair.finish::<M>(first + i, j, total, other);

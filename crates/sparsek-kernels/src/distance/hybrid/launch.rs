@@ -10,7 +10,7 @@ use crate::{
     distance::{
         job::Job,
         launch::{check_planes, refused},
-        semiring::{Needs, Semiring},
+        semiring::Semiring,
         tuning::{HYBRID_LEAST_BYTES, HYBRID_LONE_UNITS, HYBRID_SHARED_BYTES, HYBRID_UNITS},
         types::{Prepared, Routine},
     },
@@ -39,14 +39,10 @@ pub(in crate::distance) fn check(client: &Client) -> Result<(), KernelError> {
     Ok(())
 }
 
-fn of_union(needs: &Needs) -> bool {
-    needs.union || !needs.annihilates
-}
-
 pub(in crate::distance) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelError> {
     let (client, pairs) = (job.client, job.pairs());
     let dtype = job.x.dtype;
-    let others_len = if M::NEEDS.other { pairs } else { 1 };
+    let others_len = if M::ALGEBRA.other { pairs } else { 1 };
     let others = allocate(client, "sums", others_len, dtype)?;
     let grid = Grid::elementwise(client, pairs, job.elements())?;
     // SAFETY: `job.output` and `argument` check lengths.
@@ -61,9 +57,10 @@ pub(in crate::distance) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelEr
             dtype,
         );
     }
-    let first = if of_union(&M::NEEDS) { Pass::Either } else { Pass::Both };
+    let either = M::STRATEGY.union || !M::ALGEBRA.annihilates;
+    let first = if either { Pass::Either } else { Pass::Both };
     scan::<M>(job, &others, first)?;
-    if of_union(&M::NEEDS) {
+    if either {
         scan::<M>(job, &others, Pass::Lacking)?;
     }
     let grid = Grid::elementwise(client, pairs, job.elements())?;
@@ -110,7 +107,7 @@ fn scan<M: Semiring>(job: &Job, others: &Handle, pass: Pass) -> Result<(), Kerne
     };
     let dim = CubeDim::new_2d(plane, planes);
     let grid = Grid::new(client, held.1[1], dim, job.elements())?;
-    let others_len = if M::NEEDS.other { job.pairs() } else { 1 };
+    let others_len = if M::ALGEBRA.other { job.pairs() } else { 1 };
     // SAFETY: lengths checked; `Matrix` bounds positions.
     unsafe {
         scan_kernel::launch_unchecked::<M>(

@@ -7,17 +7,17 @@ use crate::distance::semiring::{Semiring, combine};
 
 #[cube]
 pub(super) fn identity<M: Semiring, S: Float>() -> S {
-    if comptime!(M::NEEDS.union) { S::new(0.0) } else { M::identity::<S>() }
+    if comptime!(M::STRATEGY.union) { S::new(0.0) } else { M::identity::<S>() }
 }
 
 #[cube]
 pub(super) fn join<M: Semiring, S: Float>(a: S, b: S) -> S {
-    if comptime!(M::NEEDS.union) { combine::<M, S>(a, b) } else { M::reduce::<S>(a, b) }
+    if comptime!(M::STRATEGY.union) { combine::<M, S>(a, b) } else { M::reduce::<S>(a, b) }
 }
 
 #[cube]
 pub(super) fn term<M: Semiring, S: Float>(a: S, b: S, p: S) -> S {
-    if comptime!(M::NEEDS.union) { M::direct::<S>(a, b, p) } else { M::product::<S>(a, b, p) }
+    if comptime!(M::STRATEGY.union) { M::direct::<S>(a, b, p) } else { M::product::<S>(a, b, p) }
 }
 
 #[derive(CubeType, Clone, Copy)]
@@ -40,7 +40,7 @@ impl<S: Float> Part<S> {
         for step in 0..comptime!(plane.ilog2()) {
             let distance = comptime!(1u32 << step);
             total = join::<M, S>(total, plane_shuffle_xor(total, distance));
-            if comptime!(M::NEEDS.other) {
+            if comptime!(M::ALGEBRA.other) {
                 other += plane_shuffle_xor(other, distance);
             }
         }
@@ -58,7 +58,7 @@ impl<S: Float> Part<S> {
             let same = select(UNIT_POS_X >= distance, before, row - 1) == row;
             let sum = plane_shuffle_up(total, distance);
             total = select(same, join::<M, S>(sum, total), total);
-            if comptime!(M::NEEDS.other) {
+            if comptime!(M::ALGEBRA.other) {
                 let sum = plane_shuffle_up(other, distance);
                 other += select(same, sum, S::new(0.0));
             }
@@ -140,7 +140,7 @@ impl<'a, S: Float> Sink<'a, S> {
         let at = self.base + row as usize * self.step;
         let sum = join::<M, S>(self.totals[at], part.total);
         self.totals[at] = sum;
-        if comptime!(M::NEEDS.other) {
+        if comptime!(M::ALGEBRA.other) {
             let sum = self.others[at] + part.other;
             self.others[at] = sum;
         }

@@ -152,7 +152,7 @@ impl<'a, S: Float> FinishedParts<'a, S> {
         let mut place = UNIT_POS_X as usize;
         while place < self.across {
             self.totals[self.base + place] = M::identity::<S>();
-            if comptime!(M::NEEDS.other_waits()) {
+            if comptime!(M::ALGEBRA.other_in_parts()) {
                 self.others[self.base + place] = S::new(0.0);
             }
             place += comptime!(self.plane);
@@ -177,9 +177,10 @@ pub(super) struct Accumulator<S: Float> {
 impl<S: Float> Accumulator<S> {
     pub fn new<M: Semiring>(p: S, #[comptime] config: InvertedConfig) -> Accumulator<S> {
         let sums = comptime!(config.planes as usize * config.stride());
+        let others = comptime!(if M::ALGEBRA.other { sums } else { SPARE });
         Accumulator::<S> {
             totals: Shared::<[S]>::new_slice(sums),
-            others: Shared::<[S]>::new_slice(comptime!(if M::NEEDS.other { sums } else { SPARE })),
+            others: Shared::<[S]>::new_slice(others),
             base: UNIT_POS_Y as usize * comptime!(config.stride()),
             norm: S::new(0.0),
             unseen: 0u32,
@@ -200,7 +201,7 @@ impl<S: Float> Accumulator<S> {
 
     pub fn second<M: Semiring>(&self, row: usize) -> S {
         let mut second = S::new(0.0);
-        if comptime!(M::NEEDS.other) {
+        if comptime!(M::ALGEBRA.other) {
             second = self.others[self.first() + row];
             #[unroll]
             for slice in 1..self.slices() {
@@ -222,7 +223,7 @@ impl<S: Float> Accumulator<S> {
         let mut sum = UNIT_POS_X as usize;
         while sum < comptime!(self.config.stride()) {
             self.totals[self.base + sum] = M::identity::<S>();
-            if comptime!(M::NEEDS.other) {
+            if comptime!(M::ALGEBRA.other) {
                 self.others[self.base + sum] = S::new(0.0);
             }
             sum += comptime!(self.config.plane as usize);
@@ -231,7 +232,7 @@ impl<S: Float> Accumulator<S> {
 
     pub fn add<M: Semiring, P: Int>(&mut self, visit: &mut Visit<S>, entries: &Entries<P>) {
         let plane = comptime!(self.config.plane);
-        if comptime!(M::NEEDS.covered) {
+        if comptime!(M::ALGEBRA.covered) {
             self.norm += M::norm::<S>(visit.value, self.p);
             self.unseen += 1;
         }
@@ -259,7 +260,7 @@ impl<S: Float> Accumulator<S> {
         for n in 0..ahead {
             let sum = self.base + visit.rows[n as usize] as usize;
             totals[n as usize] = self.totals[sum];
-            if comptime!(M::NEEDS.other) {
+            if comptime!(M::ALGEBRA.other) {
                 others[n as usize] = self.others[sum];
             }
         }
@@ -268,7 +269,7 @@ impl<S: Float> Accumulator<S> {
             let other = visit.values[n as usize];
             let product = M::product::<S>(visit.value, other, self.p);
             totals[n as usize] = M::reduce::<S>(totals[n as usize], product);
-            if comptime!(M::NEEDS.other) {
+            if comptime!(M::ALGEBRA.other) {
                 others[n as usize] += M::other::<S>(visit.value, other);
             }
         }
@@ -276,7 +277,7 @@ impl<S: Float> Accumulator<S> {
         for n in 0..ahead {
             let sum = self.base + visit.rows[n as usize] as usize;
             self.totals[sum] = totals[n as usize];
-            if comptime!(M::NEEDS.other) {
+            if comptime!(M::ALGEBRA.other) {
                 self.others[sum] = others[n as usize];
             }
         }
@@ -311,7 +312,7 @@ impl<S: Float> Accumulator<S> {
                 ends[n] = ends[n] && at < finished.across;
                 if ends[n] {
                     totals[n] = finished.totals[finished.base + at];
-                    if comptime!(M::NEEDS.other_waits()) {
+                    if comptime!(M::ALGEBRA.other_in_parts()) {
                         others[n] = finished.others[finished.base + at];
                     }
                 }
@@ -324,7 +325,7 @@ impl<S: Float> Accumulator<S> {
                     finished.totals[finished.base + at] =
                         M::reduce::<S>(totals[n], self.totals[sum]);
                     self.totals[sum] = M::identity::<S>();
-                    if comptime!(M::NEEDS.other_waits()) {
+                    if comptime!(M::ALGEBRA.other_in_parts()) {
                         finished.others[finished.base + at] = others[n] + self.others[sum];
                         self.others[sum] = S::new(0.0);
                     }
@@ -343,7 +344,7 @@ impl<S: Float> Accumulator<S> {
             let sum = self.base + place;
             let at = finished.base + place;
             self.totals[sum] = M::reduce::<S>(finished.totals[at], self.totals[sum]);
-            if comptime!(M::NEEDS.other_waits()) {
+            if comptime!(M::ALGEBRA.other_in_parts()) {
                 self.others[sum] += finished.others[at];
             }
             place += comptime!(self.config.plane as usize);

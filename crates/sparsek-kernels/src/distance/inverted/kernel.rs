@@ -6,7 +6,7 @@ use super::accumulator::{
 use crate::distance::{
     merge::pair::{Matrices, RowPair},
     prepare::parts::ONE_PART,
-    semiring::{Rescale, Semiring},
+    semiring::Semiring,
     tuning::FINISHED_TOGETHER,
 };
 
@@ -135,7 +135,7 @@ pub(super) fn inverted_kernel<M: Semiring, S: Float, P: Int>(
                 accumulator.add::<M, P>(&mut first_visit, &entries);
             }
             turn += 3;
-            if comptime!(M::NEEDS.covered) {
+            if comptime!(M::ALGEBRA.covered) {
                 if accumulator.none_finite() {
                     turn = lanes.active;
                     done = count;
@@ -176,7 +176,7 @@ pub(super) fn inverted_kernel<M: Semiring, S: Float, P: Int>(
         }
         place += comptime!(FINISHED_TOGETHER * spread);
     }
-    if comptime!(M::NEEDS.direct || Rescale::pairs(M::NEEDS.rescale)) {
+    if comptime!(M::STRATEGY.direct || M::STRATEGY.rescales_pairs()) {
         if again {
             place = begin + 0;
             while place < across {

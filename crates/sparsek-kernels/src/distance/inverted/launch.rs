@@ -14,7 +14,7 @@ use crate::{
             columns::{bits, row_tiles},
             parts::{ONE_PART, part_bits},
         },
-        semiring::{Needs, Semiring},
+        semiring::{Algebra, Semiring},
         tuning::{INVERTED_UNITS, PLANES_PER_ROW, PLANES_PER_ROW_FROM, TILE_BYTES},
         types::{Matrix, Routine},
     },
@@ -27,10 +27,10 @@ const BUFFERS: usize = 13;
 
 pub(in crate::distance) fn check(
     client: &Client,
-    needs: &Needs,
+    algebra: &Algebra,
     matrix: &Matrix,
 ) -> Result<(), KernelError> {
-    if !needs.annihilates {
+    if !algebra.annihilates {
         return Err(refused(Routine::Inverted, "columns of only one row count"));
     }
     check_planes(client, Routine::Inverted, BUFFERS)?;
@@ -40,7 +40,7 @@ pub(in crate::distance) fn check(
         let reason = format!("it needs {wanted} bytes of shared memory; the device has {limit}");
         return Err(refused(Routine::Inverted, reason));
     }
-    row_tiles(matrix.rows, matrix.cols, accumulator(client, matrix.dtype)?, needs).map(drop)
+    row_tiles(matrix.rows, matrix.cols, accumulator(client, matrix.dtype)?, algebra).map(drop)
 }
 
 pub(in crate::distance) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelError> {
@@ -48,19 +48,18 @@ pub(in crate::distance) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelEr
     let columns = job.columns.expect("made with the index");
     let plane = plane_or_unit(client);
     let room = columns.room;
-    let sums = if M::NEEDS.other { 2 } else { 1 };
     let limit = client.properties().hardware.max_shared_memory_size;
     // Without second sums, only padding.
     let size = job.x.dtype.size();
     let spare = SPARE.max(plane as usize);
-    let fitting = (limit - SPARE * size) / ((room + spare) * size * sums);
+    let fitting = (limit - SPARE * size) / ((room + spare) * size * M::ALGEBRA.sums());
     let planes_of = |units: u32| {
         let planes = units_per_cube(client, units.max(plane)) / plane;
         planes.min(1 << fitting.max(1).ilog2())
     };
     let longest = job.y.longest as u32;
     let one_part = part_bits(longest, job.x.cols as u32) == ONE_PART;
-    let shared = longest >= PLANES_PER_ROW_FROM && one_part && !M::NEEDS.covered;
+    let shared = longest >= PLANES_PER_ROW_FROM && one_part && !M::ALGEBRA.covered;
     let planes_per_row = match plane > 1 && shared {
         true if planes_of(PLANES_PER_ROW * plane) == PLANES_PER_ROW => PLANES_PER_ROW,
         _ => 1,
@@ -71,7 +70,7 @@ pub(in crate::distance) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelEr
         plane,
         planes,
         room,
-        half: job.half(&M::NEEDS),
+        half: job.half::<M>(),
         parts: part_bits(longest as u32, job.x.cols as u32) < ONE_PART,
         planes_per_row,
     };
@@ -81,7 +80,7 @@ pub(in crate::distance) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelEr
     let grid = Grid::new(client, groups * columns.tiles, dim, job.elements().max(counters))?;
     let int = i32::elem_type_native();
     let dtype = job.x.dtype;
-    let waiting = if M::NEEDS.other_waits() { job.pairs() } else { 1 };
+    let waiting = if M::ALGEBRA.other_in_parts() { job.pairs() } else { 1 };
     let others = allocate(client, "sums", waiting, dtype)?;
     // SAFETY: lengths checked; `Matrix` bounds positions.
     unsafe {

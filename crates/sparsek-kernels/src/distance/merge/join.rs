@@ -119,13 +119,13 @@ fn join_kernel<M: Semiring, S: Float>(
             let mut distance = transposed[lane * comptime!(side + 1) + line];
             if comptime!(join == Join::Passes) {
                 let i = first + top + line;
-                let halves = comptime!(M::NEEDS.dense == Some(Dense::Halves));
+                let halves = comptime!(M::STRATEGY.dense == Some(Dense::Halves));
                 let total = if comptime!(halves) {
                     over_x[at] + distance
                 } else {
                     M::reduce::<S>(over_x[at], distance)
                 };
-                if comptime!(halves || M::NEEDS.union) {
+                if comptime!(halves || M::STRATEGY.union) {
                     distance = pair.finish_core::<M>(i, j, total, S::new(0.0));
                 } else {
                     distance = pair.finish::<M>(i, j, total, S::new(0.0));

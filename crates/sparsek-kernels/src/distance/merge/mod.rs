@@ -28,7 +28,7 @@ pub(super) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelError> {
             job.output()?,
             job.rows.start,
             job.y.rows,
-            job.half(&M::NEEDS),
+            job.half::<M>(),
             job.x.dtype,
         );
     }

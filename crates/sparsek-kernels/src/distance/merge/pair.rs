@@ -124,7 +124,7 @@ impl<'a, S: Float> RowPair<'a, S> {
             cols: S::cast_from(self.cols),
             p: self.p,
         };
-        if comptime!(M::NEEDS.norms) {
+        if comptime!(M::ALGEBRA.norms) {
             sums.x = self.x.norms[2 * i];
             sums.second_x = self.x.norms[2 * i + 1];
             sums.y = self.y.norms[2 * j];
@@ -137,7 +137,7 @@ impl<'a, S: Float> RowPair<'a, S> {
     pub fn finish<M: Semiring>(&self, i: usize, j: usize, total: S, other: S) -> S {
         let sums = self.sums::<M>(i, j, total, other);
         let mut core = M::core::<S>(sums);
-        if comptime!(M::NEEDS.direct) {
+        if comptime!(M::STRATEGY.direct) {
             let mut decided = accurate::<M, S>(core, sums);
             if comptime!(self.same) {
                 // Exactly 0, without a long walk.
@@ -156,15 +156,15 @@ impl<'a, S: Float> RowPair<'a, S> {
     /// Distance from its core; again if out of range.
     fn finalize<M: Semiring>(&self, i: usize, j: usize, core: S, sums: Sums<S>) -> S {
         let mut distance = M::finalize::<S>(core, sums);
-        if comptime!(Rescale::pairs(M::NEEDS.rescale)) {
+        if comptime!(M::STRATEGY.rescales_pairs()) {
             let mut sound = in_range::<M, S>(core, sums);
-            if comptime!(self.same && M::NEEDS.rescale != Some(Rescale::Careful)) {
+            if comptime!(self.same && M::STRATEGY.rescale != Some(Rescale::Careful)) {
                 if i == j {
                     sound = true;
                 }
             }
             if !sound {
-                if comptime!(M::NEEDS.rescale == Some(Rescale::Careful)) {
+                if comptime!(M::STRATEGY.rescale == Some(Rescale::Careful)) {
                     distance = self.careful::<M>(i, j, sums);
                 } else {
                     distance = self.rescaled::<M>(i, j, sums);
@@ -211,14 +211,14 @@ impl<'a, S: Float> RowPair<'a, S> {
                 p: sums.p,
             };
             distance = M::finalize::<S>(far.core, within);
-            if comptime!(Rescale::degree(M::NEEDS.rescale) > 0) {
+            if comptime!(M::STRATEGY.degree() > 0) {
                 distance = distance * rest * power::<S>(-shift);
             }
-            if comptime!(Rescale::degree(M::NEEDS.rescale) > 1) {
+            if comptime!(M::STRATEGY.degree() > 1) {
                 distance = distance * rest * power::<S>(-shift);
             }
         } else {
-            if comptime!(Rescale::degree(M::NEEDS.rescale) == 0) {
+            if comptime!(M::STRATEGY.degree() == 0) {
                 distance = M::finalize::<S>(greatest, sums);
             }
         }
@@ -282,16 +282,16 @@ impl<'a, S: Float> RowPair<'a, S> {
         let sums = self.sums::<M>(i, j, total, other);
         let mut core = M::core::<S>(sums);
         let mut decided = true.runtime();
-        if comptime!(M::NEEDS.direct) {
+        if comptime!(M::STRATEGY.direct) {
             decided = accurate::<M, S>(core, sums);
             if comptime!(self.same) {
                 core = select(i == j, S::new(0.0), core);
                 decided = select(i == j, true, decided);
             }
         }
-        if comptime!(Rescale::pairs(M::NEEDS.rescale)) {
+        if comptime!(M::STRATEGY.rescales_pairs()) {
             let mut sound = in_range::<M, S>(core, sums);
-            if comptime!(self.same && M::NEEDS.rescale != Some(Rescale::Careful)) {
+            if comptime!(self.same && M::STRATEGY.rescale != Some(Rescale::Careful)) {
                 sound = select(i == j, true, sound);
             }
             decided = select(sound, decided, false);
@@ -308,7 +308,7 @@ impl<'a, S: Float> RowPair<'a, S> {
         let merged = self.merge::<M>(i, j, infinity::<S>());
         let sums = self.sums::<M>(i, j, merged.total, merged.other);
         let mut core = M::core::<S>(sums);
-        if comptime!(M::NEEDS.direct) {
+        if comptime!(M::STRATEGY.direct) {
             core = merged.direct;
         }
         self.finalize::<M>(i, j, core, sums)
@@ -358,17 +358,17 @@ impl<'a, S: Float> RowPair<'a, S> {
                 value_b = self.y.values[b as usize];
                 b += 1;
             }
-            if comptime!(M::NEEDS.annihilates) {
+            if comptime!(M::ALGEBRA.annihilates) {
                 if in_a && in_b {
                     merged.add::<M>(value_a, value_b, self.p);
                 }
             } else {
                 merged.add::<M>(value_a, value_b, self.p);
             }
-            if comptime!(M::NEEDS.direct) {
+            if comptime!(M::STRATEGY.direct) {
                 let direct = M::direct::<S>(value_a, value_b, self.p);
                 merged.direct = combine::<M, S>(merged.direct, direct);
-                if comptime!(M::NEEDS.maxima) {
+                if comptime!(M::ALGEBRA.maxima) {
                     if merged.direct >= most {
                         a = a_end;
                         b = b_end;
@@ -396,15 +396,15 @@ fn accurate<M: Semiring, S: Float>(core: S, sums: Sums<S>) -> bool {
 /// Sums in range; false for NaN.
 #[cube]
 fn in_range<M: Semiring, S: Float>(core: S, sums: Sums<S>) -> bool {
-    let size = if comptime!(M::NEEDS.rescale == Some(Rescale::Pair)) {
+    let size = if comptime!(M::STRATEGY.rescale == Some(Rescale::Pair)) {
         M::scale::<S>(sums)
-    } else if comptime!(M::NEEDS.rescale == Some(Rescale::Careful)) {
+    } else if comptime!(M::STRATEGY.rescale == Some(Rescale::Careful)) {
         sums.total.abs()
     } else {
         core
     };
     let mut sound = size <= huge::<S>();
-    if comptime!(matches!(M::NEEDS.rescale, Some(Rescale::Pair | Rescale::Differences(_)))) {
+    if comptime!(matches!(M::STRATEGY.rescale, Some(Rescale::Pair | Rescale::Differences(_)))) {
         sound = select(size >= tiny::<S>(), sound, false);
     }
     sound
@@ -425,7 +425,7 @@ impl<S: Float> RescaledSums<S> {
     }
 
     fn raise<M: Semiring>(&mut self, a: S, b: S) {
-        if comptime!(M::NEEDS.rescale == Some(Rescale::Pair)) {
+        if comptime!(M::STRATEGY.rescale == Some(Rescale::Pair)) {
             self.core = max(self.core, max(a.abs(), b.abs()));
         } else {
             self.core = max(self.core, (a - b).abs());
@@ -433,14 +433,14 @@ impl<S: Float> RescaledSums<S> {
     }
 
     fn add<M: Semiring>(&mut self, a: S, b: S, shift: i32, rest: S, p: S) {
-        if comptime!(M::NEEDS.rescale == Some(Rescale::Pair)) {
+        if comptime!(M::STRATEGY.rescale == Some(Rescale::Pair)) {
             let a = shifted::<S>(a, shift) / rest;
             let b = shifted::<S>(b, shift) / rest;
             self.core += M::direct::<S>(a, b, p);
             self.x += M::norm::<S>(a, p);
             self.y += M::norm::<S>(b, p);
             self.other += M::other::<S>(a, b);
-        } else if comptime!(M::NEEDS.rescale == Some(Rescale::Careful)) {
+        } else if comptime!(M::STRATEGY.rescale == Some(Rescale::Careful)) {
             self.core += M::direct::<S>(a, b, p);
         } else {
             let difference = shifted::<S>(a - b, shift) / rest;
@@ -475,7 +475,7 @@ impl<S: Float> MergedSums<S> {
 
     fn add<M: Semiring>(&mut self, a: S, b: S, p: S) {
         self.total = M::reduce::<S>(self.total, M::product::<S>(a, b, p));
-        if comptime!(M::NEEDS.other && M::NEEDS.annihilates) {
+        if comptime!(M::ALGEBRA.other && M::ALGEBRA.annihilates) {
             self.other += M::other::<S>(a, b);
         }
     }

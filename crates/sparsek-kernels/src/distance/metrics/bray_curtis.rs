@@ -3,7 +3,7 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::semiring::{Needs, Rescale, Semiring, Sums},
+    distance::semiring::{Algebra, Rescale, Semiring, Strategy, Sums},
     semiring,
 };
 
@@ -13,13 +13,8 @@ pub struct BrayCurtis;
 semiring! {
     #[cube]
     impl Semiring for BrayCurtis {
-        const NEEDS: Needs = Needs {
-            other: true,
-            ..Needs::UNION
-                .dense(None)
-                .symmetric()
-                .rescale(Rescale::Pair)
-        };
+        const ALGEBRA: Algebra = Algebra { other: true, ..Algebra::NORMS.symmetric() };
+        const STRATEGY: Strategy = Strategy::UNION.dense(None).rescale(Rescale::Pair);
 
         fn norm<S: Float>(a: S, _p: S) -> S {
             a.abs()

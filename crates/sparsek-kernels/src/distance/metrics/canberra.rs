@@ -3,7 +3,7 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::semiring::{Needs, Semiring, Sums, quotient},
+    distance::semiring::{Algebra, Semiring, Strategy, Sums, quotient},
     semiring,
 };
 
@@ -17,7 +17,8 @@ pub struct Canberra;
 semiring! {
     #[cube]
     impl Semiring for Canberra {
-        const NEEDS: Needs = Needs::UNION.dense(None).symmetric();
+        const ALGEBRA: Algebra = Algebra::NORMS.symmetric();
+        const STRATEGY: Strategy = Strategy::UNION.dense(None);
 
         fn norm<S: Float>(a: S, _p: S) -> S {
             select(a == S::new(0.0), S::new(0.0), S::new(1.0))

@@ -7,7 +7,7 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::semiring::{Dense, Needs, Semiring, Sums},
+    distance::semiring::{Algebra, Dense, Semiring, Strategy, Sums},
     semiring,
 };
 
@@ -17,12 +17,8 @@ pub struct Chebyshev;
 semiring! {
     #[cube]
     impl Semiring for Chebyshev {
-        const NEEDS: Needs = Needs {
-            maxima: true,
-            ..Needs::UNION
-                .dense(Some(Dense::Either))
-                .symmetric()
-        };
+        const ALGEBRA: Algebra = Algebra { maxima: true, ..Algebra::NORMS.symmetric() };
+        const STRATEGY: Strategy = Strategy::UNION.dense(Some(Dense::Either));
 
         fn norm<S: Float>(a: S, _p: S) -> S {
             a.abs()

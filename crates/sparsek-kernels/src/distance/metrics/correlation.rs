@@ -5,7 +5,7 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::semiring::{Inner, Needs, Rescale, Semiring, Sums},
+    distance::semiring::{Algebra, Inner, Rescale, Semiring, Strategy, Sums},
     semiring,
 };
 
@@ -15,7 +15,8 @@ pub struct Correlation;
 semiring! {
     #[cube]
     impl Semiring for Correlation {
-        const NEEDS: Needs = Needs::NORMS.symmetric().inner(Inner::Values).rescale(Rescale::Rows);
+        const ALGEBRA: Algebra = Algebra::NORMS.symmetric();
+        const STRATEGY: Strategy = Strategy::SUMS.inner(Inner::Values).rescale(Rescale::Rows);
 
         fn norm<S: Float>(a: S, _p: S) -> S {
             a

@@ -5,7 +5,7 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::semiring::{Gradient, Inner, Needs, Rescale, Semiring, Sums},
+    distance::semiring::{Algebra, Gradient, Inner, Rescale, Semiring, Strategy, Sums},
     semiring,
 };
 
@@ -15,14 +15,9 @@ pub struct Cosine;
 semiring! {
     #[cube]
     impl Semiring for Cosine {
-        const NEEDS: Needs = Needs {
-            gradient: Some(Gradient::Angle),
-            prepared: true,
-            ..Needs::DIRECT
-                .symmetric()
-                .inner(Inner::Quotients)
-                .rescale(Rescale::Rows)
-        };
+        const ALGEBRA: Algebra =
+            Algebra { prepared: true, ..Algebra::NORMS.symmetric().gradient(Gradient::Angle) };
+        const STRATEGY: Strategy = Strategy::DIRECT.inner(Inner::Quotients).rescale(Rescale::Rows);
 
         fn norm<S: Float>(a: S, _p: S) -> S {
             a * a

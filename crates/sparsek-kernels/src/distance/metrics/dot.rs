@@ -3,7 +3,7 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::semiring::{Gradient, Inner, Needs, Semiring},
+    distance::semiring::{Algebra, Gradient, Inner, Semiring, Strategy},
     semiring,
 };
 
@@ -13,13 +13,9 @@ pub struct Dot;
 semiring! {
     #[cube]
     impl Semiring for Dot {
-        const NEEDS: Needs = Needs {
-            gradient: Some(Gradient::Product),
-            largest: true,
-            ..Needs::SUMS
-                .symmetric()
-                .inner(Inner::Values)
-        };
+        const ALGEBRA: Algebra =
+            Algebra { largest: true, ..Algebra::PRODUCTS.symmetric().gradient(Gradient::Product) };
+        const STRATEGY: Strategy = Strategy::SUMS.inner(Inner::Values);
 
         fn product<S: Float>(a: S, b: S, _p: S) -> S {
             a * b

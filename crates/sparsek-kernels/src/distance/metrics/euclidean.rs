@@ -3,7 +3,7 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::semiring::{Gradient, Inner, Needs, Rescale, Semiring, Sums},
+    distance::semiring::{Algebra, Gradient, Inner, Rescale, Semiring, Strategy, Sums},
     semiring,
 };
 
@@ -13,13 +13,9 @@ pub struct Euclidean;
 semiring! {
     #[cube]
     impl Semiring for Euclidean {
-        const NEEDS: Needs = Needs {
-            gradient: Some(Gradient::Root),
-            ..Needs::DIRECT
-                .symmetric()
-                .inner(Inner::Values)
-                .rescale(Rescale::Differences(1))
-        };
+        const ALGEBRA: Algebra = Algebra::NORMS.symmetric().gradient(Gradient::Root);
+        const STRATEGY: Strategy =
+            Strategy::DIRECT.inner(Inner::Values).rescale(Rescale::Differences(1));
 
         fn norm<S: Float>(a: S, _p: S) -> S {
             a * a

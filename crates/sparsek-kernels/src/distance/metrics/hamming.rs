@@ -3,7 +3,7 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::semiring::{Needs, Semiring, Sums},
+    distance::semiring::{Algebra, Semiring, Strategy, Sums},
     semiring,
 };
 
@@ -13,7 +13,8 @@ pub struct Hamming;
 semiring! {
     #[cube]
     impl Semiring for Hamming {
-        const NEEDS: Needs = Needs { union: true, ..Needs::NORMS.symmetric() };
+        const ALGEBRA: Algebra = Algebra::NORMS.symmetric();
+        const STRATEGY: Strategy = Strategy { union: true, ..Strategy::SUMS };
 
         fn norm<S: Float>(a: S, _p: S) -> S {
             select(a == S::new(0.0), S::new(0.0), S::new(1.0))

@@ -4,7 +4,7 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::semiring::{Needs, Rescale, Semiring, Sums},
+    distance::semiring::{Algebra, Rescale, Semiring, Strategy, Sums},
     semiring,
 };
 
@@ -14,12 +14,8 @@ pub struct Hellinger;
 semiring! {
     #[cube]
     impl Semiring for Hellinger {
-        const NEEDS: Needs = Needs {
-            prepared: true,
-            ..Needs::DIRECT
-                .symmetric()
-                .rescale(Rescale::Rows)
-        };
+        const ALGEBRA: Algebra = Algebra { prepared: true, ..Algebra::NORMS.symmetric() };
+        const STRATEGY: Strategy = Strategy::DIRECT.rescale(Rescale::Rows);
 
         fn norm<S: Float>(a: S, _p: S) -> S {
             a

@@ -6,7 +6,7 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::semiring::{Needs, Rescale, Semiring, Sums},
+    distance::semiring::{Algebra, Rescale, Semiring, Strategy, Sums},
     semiring,
 };
 
@@ -19,14 +19,9 @@ pub struct JensenShannon;
 semiring! {
     #[cube]
     impl Semiring for JensenShannon {
-        const NEEDS: Needs = Needs {
-            prepared: true,
-            logarithms: true,
-            ..Needs::UNION
-                .dense(None)
-                .symmetric()
-                .rescale(Rescale::Rows)
-        };
+        const ALGEBRA: Algebra =
+            Algebra { prepared: true, logarithms: true, ..Algebra::NORMS.symmetric() };
+        const STRATEGY: Strategy = Strategy::UNION.dense(None).rescale(Rescale::Rows);
 
         fn norm<S: Float>(a: S, _p: S) -> S {
             a

@@ -6,7 +6,7 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::semiring::{Dense, Needs, Semiring, Sums, infinity},
+    distance::semiring::{Algebra, Dense, Semiring, Strategy, Sums, infinity},
     semiring,
 };
 
@@ -22,13 +22,9 @@ pub struct KullbackLeibler;
 semiring! {
     #[cube]
     impl Semiring for KullbackLeibler {
-        const NEEDS: Needs = Needs {
-            other: true,
-            covered: true,
-            logarithms: true,
-            ..Needs::NORMS
-                .dense(Some(Dense::Left))
-        };
+        const ALGEBRA: Algebra =
+            Algebra { other: true, covered: true, logarithms: true, ..Algebra::NORMS };
+        const STRATEGY: Strategy = Strategy::PRODUCTS.dense(Some(Dense::Left));
 
         fn norm<S: Float>(a: S, _p: S) -> S {
             select(a == S::new(0.0), S::new(0.0), S::new(1.0))

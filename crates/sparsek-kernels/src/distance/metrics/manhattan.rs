@@ -3,7 +3,7 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::semiring::{Gradient, Needs, Rescale, Semiring, Sums},
+    distance::semiring::{Algebra, Gradient, Rescale, Semiring, Strategy, Sums},
     semiring,
 };
 
@@ -13,12 +13,8 @@ pub struct Manhattan;
 semiring! {
     #[cube]
     impl Semiring for Manhattan {
-        const NEEDS: Needs = Needs {
-            gradient: Some(Gradient::Sign),
-            ..Needs::UNION
-                .symmetric()
-                .rescale(Rescale::Sum)
-        };
+        const ALGEBRA: Algebra = Algebra::NORMS.symmetric().gradient(Gradient::Sign);
+        const STRATEGY: Strategy = Strategy::UNION.rescale(Rescale::Sum);
 
         fn norm<S: Float>(a: S, _p: S) -> S {
             a.abs()

@@ -3,7 +3,7 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::semiring::{Dense, Needs, Rescale, Semiring, Sums},
+    distance::semiring::{Algebra, Dense, Rescale, Semiring, Strategy, Sums},
     semiring,
 };
 
@@ -16,14 +16,8 @@ pub struct MinkowskiCubed;
 semiring! {
     #[cube]
     impl Semiring for MinkowskiCubed {
-        const NEEDS: Needs = Needs {
-            logarithms: true,
-            parameter: true,
-            ..Needs::UNION
-                .dense(Some(Dense::Halves))
-                .symmetric()
-                .rescale(Rescale::Differences(1))
-        };
+        const ALGEBRA: Algebra = <Minkowski as Semiring>::ALGEBRA;
+        const STRATEGY: Strategy = <Minkowski as Semiring>::STRATEGY;
 
         fn norm<S: Float>(a: S, _p: S) -> S {
             (a * a * a).abs()
@@ -56,14 +50,10 @@ semiring! {
 semiring! {
     #[cube]
     impl Semiring for Minkowski {
-        const NEEDS: Needs = Needs {
-            logarithms: true,
-            parameter: true,
-            ..Needs::UNION
-                .dense(Some(Dense::Halves))
-                .symmetric()
-                .rescale(Rescale::Differences(1))
-        };
+        const ALGEBRA: Algebra =
+            Algebra { logarithms: true, parameter: true, ..Algebra::NORMS.symmetric() };
+        const STRATEGY: Strategy =
+            Strategy::UNION.dense(Some(Dense::Halves)).rescale(Rescale::Differences(1));
 
         fn norm<S: Float>(a: S, p: S) -> S {
             a.abs().powf(p)

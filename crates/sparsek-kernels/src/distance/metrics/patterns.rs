@@ -3,26 +3,27 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::semiring::{Inner, Needs, Semiring, Sums},
+    distance::semiring::{Algebra, Inner, Semiring, Strategy, Sums},
     semiring,
 };
 
 /// Distances with the first functions in common. `#[cube]` needs all tokens of one caller: its
 /// attribute, too.
 macro_rules! patterns {
-    ($hash:tt $cube:tt $common:tt $($(#[$doc:meta])* $name:ident = $needs:ident $core:tt)*) => {$(
+    ($hash:tt $cube:tt $common:tt $($(#[$doc:meta])* $name:ident = $algebra:ident $core:tt)*) => {$(
         $(#[$doc])*
         pub struct $name;
 
-        patterns! { @impl $hash $cube $name $needs $common $core }
+        patterns! { @impl $hash $cube $name $algebra $common $core }
     )*};
     (@impl
-        $hash:tt $cube:tt $name:ident $needs:ident { $($common:tt)* } { $($core:tt)* }
+        $hash:tt $cube:tt $name:ident $algebra:ident { $($common:tt)* } { $($core:tt)* }
     ) => {
         semiring! {
             $hash $cube
             impl Semiring for $name {
-                const NEEDS: Needs = Needs::$needs.symmetric().inner(Inner::Ones);
+                const ALGEBRA: Algebra = Algebra::$algebra.symmetric();
+                const STRATEGY: Strategy = Strategy::SUMS.inner(Inner::Ones);
 
                 $($common)*
                 $($core)*
@@ -62,7 +63,7 @@ patterns! {
     }
 
     /// Russell-Rao distance. 0 to itself only for a full row; RAFT forces 0.
-    RussellRao = SUMS {
+    RussellRao = PRODUCTS {
         fn core<S: Float>(sums: Sums<S>) -> S {
             (sums.cols - sums.total) / sums.cols
         }

@@ -3,7 +3,7 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::semiring::{Gradient, Inner, Needs, Rescale, Semiring, Sums},
+    distance::semiring::{Algebra, Gradient, Inner, Rescale, Semiring, Strategy, Sums},
     semiring,
 };
 
@@ -13,13 +13,9 @@ pub struct SqEuclidean;
 semiring! {
     #[cube]
     impl Semiring for SqEuclidean {
-        const NEEDS: Needs = Needs {
-            gradient: Some(Gradient::Square),
-            ..Needs::DIRECT
-                .symmetric()
-                .inner(Inner::Values)
-                .rescale(Rescale::Differences(2))
-        };
+        const ALGEBRA: Algebra = Algebra::NORMS.symmetric().gradient(Gradient::Square);
+        const STRATEGY: Strategy =
+            Strategy::DIRECT.inner(Inner::Values).rescale(Rescale::Differences(2));
 
         fn norm<S: Float>(a: S, _p: S) -> S {
             a * a

@@ -4,7 +4,7 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::semiring::{Needs, Rescale, Semiring, Sums},
+    distance::semiring::{Algebra, Rescale, Semiring, Strategy, Sums},
     semiring,
 };
 
@@ -16,15 +16,13 @@ pub struct SymmetricKl;
 semiring! {
     #[cube]
     impl Semiring for SymmetricKl {
-        const NEEDS: Needs = Needs {
+        const ALGEBRA: Algebra = Algebra {
             other: true,
             covered: true,
             logarithms: true,
-            ..Needs::NORMS
-                .dense(None)
-                .symmetric()
-                .rescale(Rescale::Careful)
+            ..Algebra::NORMS.symmetric()
         };
+        const STRATEGY: Strategy = Strategy::PRODUCTS.rescale(Rescale::Careful);
 
         fn norm<S: Float>(a: S, _p: S) -> S {
             select(a == S::new(0.0), S::new(0.0), S::new(1.0))

@@ -15,7 +15,7 @@ use cubecl::{
 use crate::{
     device::plane_or_unit,
     distance::{
-        launch::planes_for, merge::pair::Sparse, semiring::Needs, tuning::TILE_BYTES,
+        launch::planes_for, merge::pair::Sparse, semiring::Algebra, tuning::TILE_BYTES,
         types::Prepared,
     },
     error::KernelError,
@@ -71,11 +71,10 @@ pub(in crate::distance) fn row_tiles(
     rows: usize,
     cols: usize,
     dtype: ElemType,
-    needs: &Needs,
+    algebra: &Algebra,
 ) -> Result<[usize; 2], KernelError> {
     check_cols("inverted", cols)?;
-    let sums = if needs.other { 2 } else { 1 };
-    let most = TILE_BYTES / dtype.size() / sums;
+    let most = TILE_BYTES / dtype.size() / algebra.sums();
     let tiles = rows.div_ceil(most).max(1);
     if tiles * cols >= i32::MAX as usize {
         return Err(KernelError::Routine {
@@ -87,8 +86,8 @@ pub(in crate::distance) fn row_tiles(
 }
 
 impl Columns {
-    pub fn new(client: &Client, matrix: &Prepared, needs: &Needs) -> Result<Self, KernelError> {
-        let [tile, tiles] = row_tiles(matrix.rows, matrix.cols, matrix.dtype, needs)?;
+    pub fn new(client: &Client, matrix: &Prepared, algebra: &Algebra) -> Result<Self, KernelError> {
+        let [tile, tiles] = row_tiles(matrix.rows, matrix.cols, matrix.dtype, algebra)?;
         let counters = tiles * matrix.cols;
         let int = i32::elem_type_native();
         let starts = allocate(client, "starts", counters, int)?;

@@ -7,7 +7,7 @@ use crate::{
     device::accumulator,
     distance::{
         launch::planes_for,
-        semiring::{Gradient, Parameter, Rescale, Semiring, combine},
+        semiring::{Parameter, Rescale, Semiring, combine},
         types::{Matrix, Prepared},
     },
     error::KernelError,
@@ -23,9 +23,8 @@ pub(in crate::distance) fn prepare<M: Semiring>(
     parameter: Parameter,
 ) -> Result<Prepared, KernelError> {
     let dtype = accumulator(client, matrix.dtype)?;
-    let needs = M::NEEDS;
-    let rows = needs.rescale == Some(Rescale::Rows);
-    let written = needs.prepared || rows || matrix.dtype != dtype;
+    let rescaled = M::STRATEGY.rescale == Some(Rescale::Rows);
+    let written = M::ALGEBRA.prepared || rescaled || matrix.dtype != dtype;
     let int = i32::elem_type_native();
     let values = if written {
         allocate(client, "values", matrix.nnz, dtype)?
@@ -45,10 +44,10 @@ pub(in crate::distance) fn prepare<M: Semiring>(
         nnz: matrix.nnz,
         greatest: matrix.greatest,
     };
-    if matrix.rows == 0 || !(written || needs.norms) {
+    if matrix.rows == 0 || !(written || M::ALGEBRA.norms) {
         return Ok(prepared);
     }
-    if !(needs.norms || needs.prepared || rows) {
+    if !(M::ALGEBRA.norms || M::ALGEBRA.prepared || rescaled) {
         widen(client, matrix, &prepared)?;
         return Ok(prepared);
     }
@@ -130,7 +129,7 @@ fn norms_kernel<M: Semiring, E: Float, S: Float>(
     let block = comptime!(BLOCK * plane as usize);
     let mut shift = 0i32;
     let mut entry = first;
-    if comptime!(M::NEEDS.rescale == Some(Rescale::Rows)) {
+    if comptime!(M::STRATEGY.rescale == Some(Rescale::Rows)) {
         let mut greatest = S::new(0.0);
         while entry < end {
             greatest = max(greatest, S::cast_from(values[entry]).abs());
@@ -154,7 +153,7 @@ fn norms_kernel<M: Semiring, E: Float, S: Float>(
         norm = combine::<M, S>(norm, part);
     }
     if comptime!(plane > 1) {
-        norm = if comptime!(M::NEEDS.maxima) { plane_max(norm) } else { plane_sum(norm) };
+        norm = if comptime!(M::ALGEBRA.maxima) { plane_max(norm) } else { plane_sum(norm) };
     }
     let mut second = S::new(0.0);
     entry = first;
@@ -177,7 +176,7 @@ fn norms_kernel<M: Semiring, E: Float, S: Float>(
     }
     if UNIT_POS_X == 0 {
         norms[2 * row] = norm;
-        if comptime!(keeps_factor(M::NEEDS.rescale, M::NEEDS.gradient)) {
+        if comptime!(M::STRATEGY.rescale == Some(Rescale::Rows) && M::ALGEBRA.gradient.is_some()) {
             norms[2 * row + 1] = power::<S>(shift);
         } else {
             norms[2 * row + 1] = second;
@@ -185,13 +184,9 @@ fn norms_kernel<M: Semiring, E: Float, S: Float>(
     }
 }
 
-const fn keeps_factor(rescale: Option<Rescale>, gradient: Option<Gradient>) -> bool {
-    matches!(rescale, Some(Rescale::Rows)) && gradient.is_some()
-}
-
 #[cube]
 fn scaled<M: Semiring, S: Float>(value: S, shift: i32) -> S {
-    if comptime!(M::NEEDS.rescale == Some(Rescale::Rows)) {
+    if comptime!(M::STRATEGY.rescale == Some(Rescale::Rows)) {
         shifted::<S>(value, shift)
     } else {
         value

@@ -4,7 +4,7 @@ use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub};
 
 use cubecl::prelude::*;
 
-use super::sums::Sums;
+use super::{algebra::Algebra, strategy::Strategy, sums::Sums};
 
 /// Host numbers, with the kernels' method names.
 pub trait Real:
@@ -63,6 +63,10 @@ real!(f32, f64);
 
 /// [`Semiring`](crate::distance::Semiring) in plain Rust, with the same defaults.
 pub trait HostSemiring: Send + Sync + 'static {
+    /// [`Semiring::ALGEBRA`](crate::distance::Semiring::ALGEBRA).
+    const ALGEBRA: Algebra;
+    /// [`Semiring::STRATEGY`](crate::distance::Semiring::STRATEGY).
+    const STRATEGY: Strategy = Strategy::PRODUCTS;
     /// [`Semiring::norm`](crate::distance::Semiring::norm).
     fn norm<S: Real>(_a: S, _p: S) -> S {
         S::new(0.0)

@@ -9,20 +9,22 @@
 //! is zero outside common columns (paper, Sections 2.2, 3.4). If they cancel, [`Semiring::direct`]
 //! evaluates the core again, column by column.
 //!
-//! Maxima too ([`Needs::maxima`]): the greatest f(a, 0) decides, unless it may lie in a common
+//! Maxima too ([`Algebra::maxima`]): the greatest f(a, 0) decides, unless it may lie in a common
 //! column.
 
+mod algebra;
 mod division;
 mod host_semiring;
-mod needs;
+mod strategy;
 mod sums;
 
 use cubecl::{prelude::*, unexpanded};
 
 pub use self::{
+    algebra::{Algebra, Gradient},
     division::quotient,
     host_semiring::{HostSemiring, Real, host},
-    needs::{Dense, Gradient, Inner, Needs, Rescale},
+    strategy::{Dense, Inner, Rescale, Strategy},
     sums::{Parameter, Sums, SumsExpand},
 };
 pub use crate::primitives::infinity::infinity;
@@ -76,8 +78,10 @@ macro_rules! of_sums {
 /// A distance in kernels, by `#[cube]`; [`semiring!`](crate::semiring) adds the host. Functions
 /// return 0 by default, unless noted.
 pub trait Semiring: Send + Sync + 'static {
-    /// Properties; functions it does not name are never called.
-    const NEEDS: Needs;
+    /// What is true of the distance; functions it does not name are never called.
+    const ALGEBRA: Algebra;
+    /// How routines evaluate it. Default: products of stored entries.
+    const STRATEGY: Strategy = Strategy::PRODUCTS;
 
     functions! {
         /// Added to a row's norm.
@@ -119,7 +123,7 @@ pub trait Semiring: Send + Sync + 'static {
 
 #[cube]
 pub(super) fn combine<M: Semiring, S: Float>(a: S, b: S) -> S {
-    if comptime!(M::NEEDS.maxima) { max(a, b) } else { a + b }
+    if comptime!(M::ALGEBRA.maxima) { max(a, b) } else { a + b }
 }
 
 /// Implements [`Semiring`](crate::distance::Semiring) and, by the same formulas,
@@ -129,8 +133,7 @@ macro_rules! semiring {
     (@host
         #[cube]
         impl Semiring for $name:ident {
-            const NEEDS: Needs = $needs:expr;
-            $($formulas:tt)*
+            $($body:tt)*
         }
     ) => {
         const _: () = {
@@ -138,7 +141,7 @@ macro_rules! semiring {
             use $crate::distance::formulas::{Float, infinity, max, min, quotient, select};
 
             impl $crate::distance::HostSemiring for $name {
-                $($formulas)*
+                $($body)*
             }
         };
     };

@@ -154,11 +154,11 @@ pub(super) fn tensor_core_kernel<M: Semiring, S: Float>(
             let j = side + rest * 2 + comptime!(tile % (2 * BLOCKS) * 8 + beside);
             if i < shape.rows && j < shape.across {
                 let mut total = S::cast_from(tiles[tile][down].extract(beside));
-                if comptime!(M::NEEDS.inner == Some(Inner::Quotients)) {
+                if comptime!(M::STRATEGY.inner == Some(Inner::Quotients)) {
                     let norms = pair.left().norm(shape.first + i) * pair.right().norm(j);
                     total /= norms.sqrt();
                 }
-                if comptime!(!M::NEEDS.direct) {
+                if comptime!(!M::STRATEGY.direct) {
                     total = pair.finish::<M>(shape.first + i, j, total, S::new(0.0));
                 }
                 output[i * shape.across + j] = total;

@@ -12,7 +12,7 @@ use crate::{
         launch,
         merge::join,
         prepare::packed::Packed,
-        semiring::{Inner, Needs, Semiring},
+        semiring::{Inner, Semiring},
         types::{Matrix, Prepared, Routine},
     },
     error::KernelError,
@@ -41,10 +41,10 @@ pub fn multiplies(client: &Client) -> bool {
 
 pub(in crate::distance) fn check(
     client: &Client,
-    needs: &Needs,
+    inner: Option<Inner>,
     matrix: &Matrix,
 ) -> Result<(), KernelError> {
-    if needs.inner.is_none() {
+    if inner.is_none() {
         return Err(refused("the total is not an inner product"));
     }
     let dtype = accumulator(client, matrix.dtype)?;
@@ -71,25 +71,25 @@ pub(in crate::distance) fn check_size(size: [usize; 2]) -> Result<(), KernelErro
 }
 
 /// No sum exceeds a row's sum of squares, at most `greatest² · longest`.
-fn exact(needs: &Needs, greatest: Option<f32>, longest: usize) -> bool {
-    let greatest = match needs.inner {
+fn exact(inner: Option<Inner>, greatest: Option<f32>, longest: usize) -> bool {
+    let greatest = match inner {
         Some(Inner::Ones) => 1.0,
         _ => greatest.unwrap_or(f32::INFINITY),
     };
     greatest <= MOST && f64::from(greatest).powi(2) * longest as f64 <= MOST_SUM
 }
 
-pub(in crate::distance) fn suits(needs: &Needs, matrix: &Matrix) -> bool {
+pub(in crate::distance) fn suits(inner: Option<Inner>, matrix: &Matrix) -> bool {
     let small = check_size([matrix.rows, matrix.cols]).is_ok();
-    small && exact(needs, matrix.greatest, matrix.longest)
+    small && exact(inner, matrix.greatest, matrix.longest)
 }
 
 pub(in crate::distance) fn check_values(
-    needs: &Needs,
+    inner: Option<Inner>,
     matrix: &Prepared,
 ) -> Result<(), KernelError> {
     let (greatest, longest) = (matrix.greatest, matrix.longest);
-    match exact(needs, greatest, longest) {
+    match exact(inner, greatest, longest) {
         true => Ok(()),
         false => Err(refused(format!(
             "it requires that values are whole numbers up to {MOST}, and sums of squares up to \
@@ -100,7 +100,7 @@ pub(in crate::distance) fn check_values(
 }
 
 fn inner<M: Semiring>() -> Inner {
-    M::NEEDS.inner.expect("checked with the index")
+    M::STRATEGY.inner.expect("checked with the index")
 }
 
 pub(in crate::distance) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelError> {
@@ -113,9 +113,9 @@ pub(in crate::distance) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelEr
             &packed
         }
     };
-    let half = job.half(&M::NEEDS);
+    let half = job.half::<M>();
     multiply::<M>(job, [x, y], half)?;
-    if M::NEEDS.direct {
+    if M::STRATEGY.direct {
         finish::<M>(job, half)?;
     }
     match half {

@@ -215,7 +215,7 @@ impl Search<'_> {
         k: usize,
     ) -> Result<Found, KernelError> {
         let options = TopkOptions {
-            largest: self.spec.by.distance.needs().largest,
+            largest: self.spec.by.distance.algebra().largest,
             sorted: true,
             ..TopkOptions::new(k)
         };
@@ -323,7 +323,7 @@ impl DistanceOps for CubeBackend {
         let size = output_dtype(&x.values).size();
         let [bytes, counters] = budget(client, pairs.saturating_mul(size), matrix.nnz);
         // Some distances keep a second sum per pair.
-        let bytes = bytes >> u32::from(by.distance.needs().other_waits());
+        let bytes = bytes >> u32::from(by.distance.algebra().other_in_parts());
         let part = index_part(client, &matrix, by.distance, routine, counters);
         let part = expect("kneighbors", part);
         let search = Search { like: &x.values, spec: &spec, bytes };
@@ -393,7 +393,7 @@ impl DistanceGradientOps for CubeBackend {
             [&norms(&x), &norms(&y)],
             &transposed,
             &upstream,
-            (spec.distance.needs().gradient).expect("only what has a gradient is tracked"),
+            (spec.distance.algebra().gradient).expect("only what has a gradient is tracked"),
         );
         let gradient = expect("the gradient of pairwise_distances", gradient);
         tensor(&x.values, gradient, x.values.shape(), x.values.dtype)

@@ -97,7 +97,7 @@ fn gradient<S: Computed>(
     [upstream, distances]: [&FlexTensor; 2],
     spec: &DistanceSpec,
 ) -> Vec<S> {
-    let slope = (spec.distance.needs().gradient).expect("only what has a gradient is tracked");
+    let slope = (spec.distance.algebra().gradient).expect("only what has a gradient is tracked");
     let [mut x, mut y] = [arrays::<S>(x, spec.cols), arrays::<S>(y, spec.cols)];
     let [columns, rows, entries] =
         [ids(&y_transposed.indptr), ids(&y_transposed.rows), ids(&y_transposed.entries)];
@@ -229,7 +229,7 @@ fn nearest<S: Computed>(matrices: [&Matrix; 2], spec: &NearestSpec) -> (FlexTens
     let (x, y) = (x.as_ref().map(Arrays::matrix), y.matrix());
     let (k, rows, across) = (spec.k, x.as_ref().unwrap_or(&y).rows(), y.rows());
     let select = TopkOptions::new(k + usize::from(spec.exclude_self))
-        .with_largest(spec.by.distance.needs().largest)
+        .with_largest(spec.by.distance.algebra().largest)
         .with_sorted(true);
     let mut values = vec![<S as Key>::ZERO; rows * k];
     let mut places = vec![0i64; rows * k];
