@@ -269,15 +269,7 @@ fn is_software(device: &Device) -> bool {
 
 /// Opens the device; returns its name and whether it is a card.
 fn identify(device: &Device) -> Option<(String, bool)> {
-    #[cfg(any(
-        feature = "cuda",
-        feature = "vulkan",
-        feature = "metal",
-        feature = "wgpu",
-        feature = "webgpu",
-        feature = "rocm",
-        feature = "cpu"
-    ))]
+    #[cfg(feature = "kernels")]
     {
         // A broken driver panics; treat it as absent.
         let opened = std::panic::catch_unwind(|| device.identity()).ok()?;

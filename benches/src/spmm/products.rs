@@ -5,7 +5,7 @@ use bytemuck::cast_slice;
 use cubecl::{client::Client, prelude::*, server::Handle};
 use serde::Serialize;
 use sparsek::sparse::Pattern;
-use sparsek_kernels::spmm::{self, ColumnBlocks, Product};
+use sparsek_kernels::spmm::{self, ColumnBlocks, Product, column_blocks_pay};
 
 use super::{
     check::Checked,
@@ -80,7 +80,7 @@ pub fn run(bench: &Bench, client: &Client, source: &Source) -> anyhow::Result<()
     let transposed_matrix = transposed.map(|pattern| OnDevice::new(client, pattern)).transpose()?;
     let csr = transposed_matrix.as_ref().unwrap_or(&matrix).csr();
     let most = ColumnBlocks::max_columns(client);
-    let blocks = ColumnBlocks::pays([csr.rows, csr.cols, csr.nnz], most)
+    let blocks = column_blocks_pay([csr.rows, csr.cols, csr.nnz], most)
         .then(|| ColumnBlocks::new(client, &csr, most))
         .transpose()?;
     let products = Products {

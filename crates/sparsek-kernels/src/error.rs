@@ -1,11 +1,7 @@
 //! Reasons to refuse a request.
 
-use cubecl::{
-    CompilationError,
-    client::Client,
-    ir::ElemType,
-    server::{LaunchError, ServerError},
-};
+#[cfg(feature = "kernels")]
+use cubecl::ir::ElemType;
 
 /// A refused request.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -35,6 +31,7 @@ pub enum KernelError {
         /// Most rows.
         limit: usize,
     },
+    #[cfg(feature = "kernels")]
     /// The operation does not support a dtype.
     #[error("dtype {dtype} is not supported by this operation (supported: {supported})")]
     Dtype {
@@ -43,6 +40,7 @@ pub enum KernelError {
         /// Supported dtypes.
         supported: &'static str,
     },
+    #[cfg(feature = "kernels")]
     /// The device lacks a dtype.
     #[error("the device ({runtime}) has no {dtype}")]
     DtypeOnDevice {
@@ -51,6 +49,7 @@ pub enum KernelError {
         /// Runtime.
         runtime: &'static str,
     },
+    #[cfg(feature = "kernels")]
     /// CubeCL's CPU runtime needs AVX512-BF16 or C's `__truncsfbf2` to round to bf16.
     #[error("the host cannot round f32 to {dtype} for {runtime}")]
     Rounding {
@@ -139,6 +138,7 @@ pub enum KernelError {
         /// Rows of the matrix.
         rows: usize,
     },
+    #[cfg(feature = "kernels")]
     /// Matrices differ in dtype.
     #[error("a matrix of {found} where the other has {expected}")]
     DtypesDiffer {
@@ -147,6 +147,7 @@ pub enum KernelError {
         /// Dtype of the other.
         expected: ElemType,
     },
+    #[cfg(feature = "kernels")]
     /// The runtime lacks functions for a dtype, or gets them wrong.
     #[error("the device ({runtime}) has no {functions} of {dtype}")]
     Functions {
@@ -179,87 +180,4 @@ pub enum KernelError {
         /// `eps`.
         eps: f32,
     },
-}
-
-impl KernelError {
-    /// The error of a read, which reports what earlier launches met.
-    ///
-    /// A shader that the device refuses fails its launch, and a read of its outputs then says that
-    /// they were never written. The reason names the kernel and the compiler's complaint instead.
-    ///
-    /// ```no_run
-    /// # use sparsek_kernels::{KernelError, cubecl};
-    /// # fn read(client: &cubecl::prelude::Client, handle: cubecl::server::Handle)
-    /// #     -> Result<cubecl::bytes::Bytes, KernelError> {
-    /// client.read_one(handle).map_err(|error| KernelError::of_read(client, &error))
-    /// # }
-    /// ```
-    pub fn of_read(client: &Client, error: &ServerError) -> Self {
-        let device = client.properties().identity.name.clone();
-        Self::Device { device, reason: reason(error) }
-    }
-}
-
-/// What started a failure, without backtraces.
-fn reason(error: &ServerError) -> String {
-    match error {
-        ServerError::Unwritten { root, .. } => reason(root),
-        ServerError::Several { errors, .. } => {
-            errors.iter().map(reason).collect::<Vec<_>>().join("; ")
-        }
-        ServerError::Validation { message, .. } => message.clone(),
-        ServerError::Generic { reason, .. } => reason.clone(),
-        ServerError::Launch(LaunchError::OutOfMemory { reason, .. }) => reason.clone(),
-        ServerError::Launch(LaunchError::Unknown { reason, .. }) => reason.clone(),
-        ServerError::Launch(LaunchError::CompilationError(error)) => match error {
-            CompilationError::UnsupportedInstruction { reason, .. }
-            | CompilationError::Generic { reason, .. }
-            | CompilationError::Validation { reason, .. } => reason.clone(),
-            CompilationError::ExpansionPanicked { kernel, message, .. } => {
-                format!("kernel `{kernel}` cannot be expanded: {message}")
-            }
-            error => error.to_string(),
-        },
-        error => error.to_string(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use rstest::rstest;
-
-    use super::*;
-
-    const REFUSAL: &str = "the device refused the shader of kernel `gather`: unknown identifier";
-
-    fn refused() -> ServerError {
-        let error =
-            CompilationError::Generic { reason: REFUSAL.into(), backtrace: Default::default() };
-        ServerError::Launch(LaunchError::CompilationError(error))
-    }
-
-    fn unwritten(root: ServerError) -> ServerError {
-        ServerError::Unwritten {
-            failure: 1,
-            claimed: 2,
-            chain: vec!["skipped".into()],
-            root: Box::new(root),
-            backtrace: Default::default(),
-        }
-    }
-
-    #[rstest]
-    #[case(refused(), REFUSAL.into())]
-    #[case(unwritten(unwritten(refused())), REFUSAL.into())]
-    #[case(
-        ServerError::Several {
-            errors: vec![refused(), unwritten(refused())],
-            backtrace: Default::default(),
-        },
-        format!("{REFUSAL}; {REFUSAL}")
-    )]
-    #[case(ServerError::graph_state("no graph"), "no graph".into())]
-    fn reasons_name_the_first_failure(#[case] error: ServerError, #[case] expected: String) {
-        assert_eq!(reason(&error), expected);
-    }
 }

@@ -9,10 +9,10 @@
 //! - [`distance`]: between rows of two CSR matrices, over any semiring.
 //!
 //! Without the feature `kernels` (default), only options, limits and the host's algorithms remain,
-//! which compile several times faster.
+//! and CubeCL is not linked.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
-// Device code is still checked, but nothing calls it.
+// Constants of kernels.
 #![cfg_attr(not(feature = "kernels"), allow(dead_code, unused_imports))]
 #![allow(
     clippy::collapsible_if,
@@ -25,6 +25,8 @@
 pub mod dense;
 #[cfg(feature = "kernels")]
 mod device;
+#[cfg(feature = "kernels")]
+mod device_error;
 pub mod distance;
 mod error;
 #[cfg(feature = "kernels")]
@@ -34,9 +36,12 @@ mod primitives;
 pub mod spmm;
 pub mod topk;
 
+#[cfg(feature = "kernels")]
 #[doc(hidden)]
 pub use cubecl;
+#[cfg(feature = "kernels")]
 pub use device::column_dtype;
 #[doc(hidden)]
+#[cfg(feature = "kernels")]
 pub use device::host_rounds;
 pub use error::KernelError;

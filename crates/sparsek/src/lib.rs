@@ -41,4 +41,5 @@ pub mod prelude;
 pub mod sparse;
 pub mod topk;
 
+#[cfg(feature = "cubecl")]
 pub use sparsek_kernels::semiring;

@@ -36,15 +36,7 @@ pub fn select(
     devices: &[Device],
     progress: &dyn Fn(usize),
 ) -> Result<Selection, Box<dyn Error>> {
-    #[cfg(any(
-        feature = "cuda",
-        feature = "vulkan",
-        feature = "metal",
-        feature = "wgpu",
-        feature = "webgpu",
-        feature = "rocm",
-        feature = "cpu"
-    ))]
+    #[cfg(feature = "kernels")]
     if let Some(clients) = stream::clients(devices) {
         return stream::select(vector, request, &clients, progress);
     }
@@ -100,15 +92,7 @@ fn shard<K: Ordered>(bytes: &[u8], dtype: DType, device: &Device) -> Tensor<1, K
 }
 
 /// CubeCL devices copy the next piece while selecting from others.
-#[cfg(any(
-    feature = "cuda",
-    feature = "vulkan",
-    feature = "metal",
-    feature = "wgpu",
-    feature = "webgpu",
-    feature = "rocm",
-    feature = "cpu"
-))]
+#[cfg(feature = "kernels")]
 mod stream {
     use burn::backend::DispatchDevice;
     use cubecl::{client::Client, ir::ElemType};

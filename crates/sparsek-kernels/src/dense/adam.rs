@@ -2,31 +2,15 @@
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
-use super::types::DenseRows;
+use super::{
+    factors::{AdamFactors, AdamFactorsLaunch},
+    types::DenseRows,
+};
 use crate::{
     device::rounded_accumulator,
     error::KernelError,
     launch::{Grid, allocate, argument},
 };
-
-/// Factors of one Adam step, bias corrections included.
-///
-/// With `g = gradient + decay · x`, the step computes `m = beta_1 · m + (1 - beta_1) · g`,
-/// `v = beta_2 · v + (1 - beta_2) · g²` and `x = x - rate · m / (sqrt(v) + epsilon)`.
-#[derive(CubeType, CubeLaunch, Clone, Copy, Debug, PartialEq)]
-#[expand(derive(Clone, Copy))]
-pub struct AdamFactors {
-    /// Decay of the first moment.
-    pub beta_1: f32,
-    /// Decay of the second moment.
-    pub beta_2: f32,
-    /// L2 penalty.
-    pub decay: f32,
-    /// Learning rate × `sqrt(1 - beta_2^t) / (1 - beta_1^t)`.
-    pub rate: f32,
-    /// Added to `sqrt(v)`: the method's epsilon × `sqrt(1 - beta_2^t)`.
-    pub epsilon: f32,
-}
 
 /// Runs one step: the parameter and the two moments after it, contiguous, in its dtype.
 ///

@@ -8,11 +8,13 @@
 //!
 //! All are deterministic on a device.
 
+#[cfg(feature = "kernels")]
 mod adam;
 #[cfg(feature = "kernels")]
 mod classes;
 #[cfg(feature = "kernels")]
 mod column_sum;
+mod factors;
 #[cfg(feature = "kernels")]
 mod gemm;
 #[cfg(feature = "kernels")]
@@ -22,20 +24,16 @@ mod tuning;
 #[cfg(feature = "kernels")]
 mod types;
 
-pub use adam::AdamFactors;
 #[cfg(feature = "kernels")]
-pub use adam::adam_step;
-pub use classes::ClassScores;
-#[cfg(feature = "kernels")]
-pub use classes::{class_hits, cross_entropy, cross_entropy_gradient};
-#[cfg(feature = "kernels")]
-pub use column_sum::column_sums;
-#[cfg(feature = "kernels")]
-pub use gemm::{
-    inner::{inner_fits, inner_product},
-    product::{accumulates, product},
+pub use self::{
+    adam::adam_step,
+    classes::{ClassScores, class_hits, cross_entropy, cross_entropy_gradient},
+    column_sum::column_sums,
+    gemm::{
+        inner::{inner_fits, inner_product},
+        product::{accumulates, product},
+    },
+    layer_norm::{Normalized, layer_norm, layer_norm_gradient},
+    types::{DenseRows, PitchedRows, Weight},
 };
-pub use layer_norm::Normalized;
-#[cfg(feature = "kernels")]
-pub use layer_norm::{layer_norm, layer_norm_gradient};
-pub use types::{DenseRows, PitchedRows, Weight};
+pub use factors::AdamFactors;

@@ -2,19 +2,24 @@
 
 use std::{any::type_name, fmt, marker::PhantomData};
 
+#[cfg(feature = "kernels")]
 use cubecl::prelude::*;
 
+#[cfg(feature = "kernels")]
 use super::{
-    dense_tile,
-    host::{self, HostPair},
-    hybrid, inverted,
+    dense_tile, hybrid, inverted,
     job::Job,
     merge,
     prepare::norms,
-    semiring::{Algebra, HostSemiring, Parameter, Semiring, Strategy},
+    semiring::Parameter,
     tensor_core,
     types::{Matrix, Prepared, Routine},
 };
+use super::{
+    host::{self, HostPair},
+    semiring::{Algebra, HostSemiring, Semiring, Strategy},
+};
+#[cfg(feature = "kernels")]
 use crate::error::KernelError;
 
 /// Receives batches: first row, distances row after row.

@@ -11,21 +11,33 @@
 //!
 //! Nolet et al., "GPU Semiring Primitives for Sparse Neighborhood Methods" (2022).
 
+#[cfg(feature = "kernels")]
 mod dense_tile;
+#[cfg(feature = "kernels")]
 mod exclude_self;
+#[cfg(feature = "kernels")]
 mod gradient;
 mod host;
+#[cfg(feature = "kernels")]
 mod hybrid;
+#[cfg(feature = "kernels")]
 mod inverted;
+#[cfg(feature = "kernels")]
 mod job;
+#[cfg(feature = "kernels")]
 mod launch;
+#[cfg(feature = "kernels")]
 mod merge;
 mod metric;
 pub mod metrics;
+#[cfg(feature = "kernels")]
 mod plan;
 mod prepare;
+#[cfg(feature = "kernels")]
 mod radius;
 mod semiring;
+mod sizes;
+#[cfg(feature = "kernels")]
 mod tensor_core;
 mod tuning;
 mod types;
@@ -41,26 +53,26 @@ use self::prepare::{columns::Columns, packed::Packed};
 #[cfg(feature = "kernels")]
 pub use self::{
     exclude_self::exclude_self,
-    gradient::gradient,
+    gradient::{Transposed, Upstream, gradient},
+    job::Job,
     plan::{choose, index_part},
     prepare::packed::greatest,
+    radius::Radius,
+    semiring::{Parameter, Semiring, SumsExpand, infinity, quotient},
     tensor_core::multiplies,
+    types::{Matrix, Prepared},
 };
 pub use self::{
-    gradient::{Transposed, Upstream},
     host::{HostMatrix, HostPair},
-    job::Job,
     metric::{Distance, DynMetric, Each},
     metrics::{Metric, UnknownMetric},
-    plan::inspects_values,
-    prepare::columns::is_wide,
-    radius::Radius,
     semiring::{
-        Algebra, Dense, Gradient, HostSemiring, Inner, Parameter, Real, Rescale, Semiring,
-        Strategy, Sums, SumsExpand, host as formulas, infinity, quotient,
+        Algebra, Dense, Gradient, HostSemiring, Inner, Real, Rescale, Strategy, Sums,
+        host as formulas,
     },
+    sizes::{inspects_values, is_wide, radius_blocks},
     tuning::RADIUS_BLOCK,
-    types::{Matrix, Prepared, ROUTINES, Routine},
+    types::{ROUTINES, Routine},
 };
 #[cfg(feature = "kernels")]
 use crate::{

@@ -15,17 +15,12 @@ use super::{
     dense_tile, inverted,
     metric::Distance,
     prepare::columns::row_tiles,
-    semiring::{Dense, Inner, Strategy},
+    semiring::{Dense, Strategy},
     tensor_core,
     tuning::{DENSE_EITHER, DENSE_HALVES, DENSE_ONE_PASS, DENSE_TENSOR_CORE, DENSE_UNION},
     types::{Matrix, Routine},
 };
 use crate::{device::accumulator, error::KernelError};
-
-/// Whether the choice depends on [`greatest`](crate::distance::greatest), at this density.
-pub fn inspects_values(inner: Option<Inner>, density: f64) -> bool {
-    inner.is_some_and(|inner| inner != Inner::Ones) && density >= DENSE_TENSOR_CORE
-}
 
 fn density(matrix: &Matrix) -> f64 {
     let places = matrix.rows.max(1) as f64 * matrix.cols.max(1) as f64;

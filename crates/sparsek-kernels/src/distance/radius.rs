@@ -2,7 +2,7 @@
 
 use cubecl::{features::Plane, ir::ElemType, prelude::*, server::Handle};
 
-use super::{launch::planes_for, tuning::RADIUS_BLOCK};
+use super::{launch::planes_for, sizes::radius_blocks, tuning::RADIUS_BLOCK};
 use crate::{
     error::KernelError,
     launch::{allocate, argument},
@@ -28,18 +28,13 @@ pub struct Radius<'a> {
 }
 
 impl Radius<'_> {
-    /// Blocks per row.
-    pub fn blocks(across: usize) -> usize {
-        across.div_ceil(RADIUS_BLOCK)
-    }
-
     /// Matches in each block: i32, `[rows, blocks]`.
     ///
     /// # Errors
     ///
     /// [`KernelError`] for short or too large buffers.
     pub fn count(&self, client: &Client) -> Result<Handle, KernelError> {
-        let counts = self.rows * Self::blocks(self.across);
+        let counts = self.rows * radius_blocks(self.across);
         let output = allocate(client, "counts", counts, i32::elem_type_native())?;
         self.launch(client, &output, None)?;
         Ok(output)
@@ -76,7 +71,7 @@ impl Radius<'_> {
         if pairs == 0 {
             return Ok(());
         }
-        let blocks = Self::blocks(self.across);
+        let blocks = radius_blocks(self.across);
         let items = self.rows * blocks;
         let radius = client.create_from_slice(&match self.dtype.size() {
             8 => self.radius.to_le_bytes().to_vec(),

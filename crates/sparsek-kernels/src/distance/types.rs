@@ -1,6 +1,8 @@
+#[cfg(feature = "kernels")]
 use cubecl::{ir::ElemType, server::Handle};
 
 /// A device CSR matrix: contiguous, columns strictly ascending.
+#[cfg(feature = "kernels")]
 #[derive(Clone, Copy, Debug)]
 pub struct Matrix<'a> {
     /// `rows + 1` monotone offsets, i32.
@@ -59,6 +61,7 @@ impl Routine {
 }
 
 /// A matrix with norms and prepared values.
+#[cfg(feature = "kernels")]
 #[derive(Clone, Debug)]
 pub struct Prepared {
     /// `rows + 1` offsets, i32.

@@ -14,15 +14,15 @@
 mod compressed;
 #[cfg(feature = "kernels")]
 mod forward;
+#[cfg(feature = "kernels")]
 mod gradient;
 #[cfg(feature = "kernels")]
 pub mod max;
-#[cfg(not(feature = "kernels"))]
-mod max;
 #[cfg(feature = "kernels")]
 mod operand;
 #[cfg(feature = "kernels")]
 mod partial_sums;
+#[cfg(feature = "kernels")]
 mod partition;
 #[cfg(feature = "kernels")]
 mod plan;
@@ -30,25 +30,29 @@ mod plan;
 mod plane_layout;
 #[cfg(feature = "kernels")]
 mod sddmm;
+mod sizes;
 mod tuning;
 mod types;
 
 #[cfg(feature = "kernels")]
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
-pub use compressed::Compressed;
 #[cfg(feature = "kernels")]
-pub use compressed::gather_columns;
-pub use gradient::{column_blocks::ColumnBlocks, types::Product};
-#[cfg(feature = "kernels")]
-pub use gradient::{
-    gathered::gradient_gathered, shared::gradient_shared, two_pass::gradient_two_pass,
+pub use self::{
+    compressed::{Compressed, gather_columns},
+    gradient::{
+        column_blocks::ColumnBlocks, gathered::gradient_gathered, shared::gradient_shared,
+        two_pass::gradient_two_pass, types::Product,
+    },
+    operand::Operand,
+    partition::Partition,
+    sddmm::{sddmm, sddmm_compressed},
+    types::{Csr, Scales, Weights},
 };
-pub use operand::Operand;
-pub use partition::Partition;
-#[cfg(feature = "kernels")]
-pub use sddmm::{sddmm, sddmm_compressed};
-pub use types::{Csr, MAX_ENTRIES, ROUTINES, Routine, Scales, Weights};
+pub use self::{
+    sizes::{column_blocks_len, column_blocks_pay, partition_len},
+    types::{MAX_ENTRIES, ROUTINES, Routine},
+};
 
 #[cfg(feature = "kernels")]
 use crate::{device::rounded_accumulator, error::KernelError};

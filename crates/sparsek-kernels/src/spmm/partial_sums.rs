@@ -2,7 +2,7 @@
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
-use super::{operand::Operand, partition::ITEM_WORDS, tuning::COMBINE_UNITS};
+use super::{operand::Operand, sizes::ITEM_WORDS, tuning::COMBINE_UNITS};
 use crate::{
     error::KernelError,
     launch::{Grid, allocate, argument},

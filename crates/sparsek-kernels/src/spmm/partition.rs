@@ -9,7 +9,8 @@
 use cubecl::{prelude::*, server::Handle};
 
 use super::{
-    tuning::{BUSY_ITEMS, LENGTH_STEPS, MAX_PART, MIN_PART},
+    sizes::{ITEM_WORDS, cut_rows, items, part, partition_len},
+    tuning::LENGTH_STEPS,
     types::Csr,
 };
 use crate::{
@@ -18,9 +19,8 @@ use crate::{
     launch::{Grid, allocate, argument, fill_zero},
 };
 
-/// [`LENGTH_STEPS`] per power of two up to [`MAX_PART`].
+/// [`LENGTH_STEPS`] per power of two up to the longest item.
 const BUCKETS: u32 = LENGTH_STEPS * 11 + 2;
-pub(super) const ITEM_WORDS: usize = 4;
 /// Counters of slots and cut rows.
 const COUNTERS: usize = 2;
 
@@ -37,11 +37,6 @@ pub struct Partition {
 }
 
 impl Partition {
-    /// Elements of the buffer.
-    pub fn len(rows: usize, nnz: usize) -> usize {
-        ITEM_WORDS * (items(rows, nnz) + cut_rows(nnz))
-    }
-
     /// Wraps a [`Partition::handle`] of this size.
     pub fn from_handle(handle: Handle, rows: usize, nnz: usize) -> Self {
         Self { handle, rows, nnz }
@@ -59,7 +54,7 @@ impl Partition {
         csr.check()?;
         let int = i32::elem_type_native();
         let (rows, nnz) = (csr.rows, csr.nnz);
-        let len = Self::len(rows, nnz);
+        let len = partition_len(rows, nnz);
         let partition = Self { handle: allocate(client, "partition", len, int)?, rows, nnz };
         let argument_of = || argument(&partition.handle, "partition", int, len);
         let counters = COUNTERS + 2 * BUCKETS as usize;
@@ -127,22 +122,9 @@ impl Partition {
     }
 
     pub(super) fn argument(&self) -> Result<BufferArg, KernelError> {
-        let len = Self::len(self.rows, self.nnz);
+        let len = partition_len(self.rows, self.nnz);
         argument(&self.handle, "partition", i32::elem_type_native(), len)
     }
-}
-
-/// Most entries of an item. The longest row must not keep a small graph waiting.
-fn part(nnz: usize) -> usize {
-    (nnz / BUSY_ITEMS).next_power_of_two().clamp(MIN_PART, MAX_PART)
-}
-
-fn cut_rows(nnz: usize) -> usize {
-    nnz / (part(nnz) + 1)
-}
-
-fn items(rows: usize, nnz: usize) -> usize {
-    rows + 2 * cut_rows(nnz)
 }
 
 /// A row or part.

@@ -1,13 +1,16 @@
 //! Descriptions of matrices, and routine names.
 
+#[cfg(feature = "kernels")]
 use cubecl::server::Handle;
 
+#[cfg(feature = "kernels")]
 use crate::error::KernelError;
 
 /// Most entries: `i32` numbers them, and units count past the end of a row.
 pub const MAX_ENTRIES: usize = (1 << 31) - 4096;
 
 /// A CSR pattern: contiguous `i32`, at most [`MAX_ENTRIES`] entries.
+#[cfg(feature = "kernels")]
 #[derive(Clone, Copy, Debug)]
 pub struct Csr<'a> {
     /// `rows + 1` monotone offsets into `indices`.
@@ -22,6 +25,7 @@ pub struct Csr<'a> {
     pub nnz: usize,
 }
 
+#[cfg(feature = "kernels")]
 impl Csr<'_> {
     pub(super) fn check(&self) -> Result<(), KernelError> {
         match self.nnz > MAX_ENTRIES {
@@ -32,6 +36,7 @@ impl Csr<'_> {
 }
 
 /// Weights of entries: `values[e]`, or `values[entries[e]]`.
+#[cfg(feature = "kernels")]
 #[derive(Clone, Copy, Debug)]
 pub struct Weights<'a> {
     /// Contiguous, in the dtype of the dense operand.
@@ -41,6 +46,7 @@ pub struct Weights<'a> {
 }
 
 /// Factors of rows and columns: contiguous f32, or f64 if the other operand is f64.
+#[cfg(feature = "kernels")]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Scales<'a> {
     /// One per row; 1 when absent.
@@ -77,6 +83,7 @@ impl Routine {
 }
 
 /// With the plane size.
+#[cfg(feature = "kernels")]
 #[derive(Clone, Copy)]
 pub(super) enum CompressedPlan {
     Packed(u32),

@@ -29,11 +29,12 @@ mod vector;
 #[cfg(feature = "kernels")]
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
-pub use key::SUPPORTED_DTYPES;
 pub use options::{Method, TopkOptions, UnknownMethod};
 #[cfg(feature = "kernels")]
 pub use scatter::{Scatter, scatter};
-pub use types::{MAX_COLS, MAX_ROWS, Masked, ROUTINES, Routine, Rows, Selected};
+pub use types::{MAX_COLS, MAX_ROWS, ROUTINES, Routine, SUPPORTED_DTYPES};
+#[cfg(feature = "kernels")]
+pub use types::{Masked, Rows, Selected};
 #[cfg(feature = "kernels")]
 pub use vector::{Best, TopkStream, WorkloadStats, topk_vector, topk_vector_stats};
 pub use vector::{

@@ -1,17 +1,23 @@
 //! Input, results and routines.
 
+#[cfg(feature = "kernels")]
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
+#[cfg(feature = "kernels")]
 use crate::{error::KernelError, launch::argument};
 
 /// Longest row: columns are exact in f32. One exact row may be longer: see
 /// [`crate::topk::topk_vector`].
 pub const MAX_COLS: usize = 1 << 24;
 
+/// Dtypes to select from, where the device has them.
+pub const SUPPORTED_DTYPES: &str = "f32, f16, bf16, f64, i32, u32, i64";
+
 /// Most rows.
 pub const MAX_ROWS: usize = 1 << 31;
 
 /// A matrix to select from: a strided view of a buffer.
+#[cfg(feature = "kernels")]
 #[derive(Clone, Debug)]
 pub struct Rows {
     /// Buffer; its offset is the first element.
@@ -30,6 +36,7 @@ pub struct Rows {
     pub lengths: Option<Handle>,
 }
 
+#[cfg(feature = "kernels")]
 impl Rows {
     /// A row-major matrix without gaps.
     pub fn contiguous(handle: Handle, dtype: ElemType, rows: usize, cols: usize) -> Self {
@@ -62,6 +69,7 @@ impl Rows {
 }
 
 /// The selected elements, in two contiguous `[rows, k]` buffers.
+#[cfg(feature = "kernels")]
 #[derive(Clone, Debug)]
 pub struct Selected {
     /// In the dtype of the input.
@@ -71,6 +79,7 @@ pub struct Selected {
 }
 
 /// A selection as dense rows.
+#[cfg(feature = "kernels")]
 #[derive(Clone, Debug)]
 pub struct Masked {
     /// Contiguous `[rows, cols]`: all but selected elements are `+0`.

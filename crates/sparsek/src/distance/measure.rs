@@ -1,13 +1,13 @@
 //! Distances with parameter and routine.
 
-use sparsek_kernels::distance::{
-    Distance, DynMetric, HostSemiring, Metric, Routine, Semiring, inspects_values,
-};
+use sparsek_kernels::distance::{Distance, Metric, Routine, inspects_values};
+#[cfg(feature = "cubecl")]
+use sparsek_kernels::distance::{DynMetric, HostSemiring, Semiring};
 
 use super::error::DistanceError;
 use crate::{ops::DistanceSpec, sparse::Csr};
 
-/// A distance: a [`Metric`] or a custom [`Semiring`].
+/// A distance: a [`Metric`] or a custom semiring.
 #[derive(Clone, Copy)]
 pub struct Measure {
     pub(super) distance: &'static dyn Distance,
@@ -32,7 +32,8 @@ impl From<Metric> for Measure {
 }
 
 impl Measure {
-    /// A custom semiring, written with [`semiring!`](crate::semiring).
+    /// A custom semiring, written with [`semiring!`](crate::semiring). Needs the feature `cubecl`
+    /// or a feature of a CubeCL runtime.
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor, TensorData};
@@ -66,6 +67,7 @@ impl Measure {
     /// let best = pairwise_distances(&x, None, Measure::semiring::<MaxTimes>()).unwrap();
     /// best.into_data().assert_eq(&TensorData::from([[4.0, 6.0], [6.0, 16.0]]), false);
     /// ```
+    #[cfg(feature = "cubecl")]
     pub fn semiring<M: Semiring + HostSemiring>() -> Self {
         Self { distance: DynMetric::<M>::of(), p: 0.0, routine: None, whole: None }
     }

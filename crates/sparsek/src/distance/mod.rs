@@ -15,5 +15,7 @@ pub use neighbors::NearestNeighbors;
 pub use pairwise::pairwise_distances;
 pub use sparsek_kernels::distance::{
     Algebra, Dense, Distance, Gradient, HostSemiring, Inner, Metric, ROUTINES, Real, Rescale,
-    Routine, Semiring, Strategy, Sums, SumsExpand, UnknownMetric, infinity, quotient,
+    Routine, Strategy, Sums, UnknownMetric,
 };
+#[cfg(feature = "cubecl")]
+pub use sparsek_kernels::distance::{Semiring, SumsExpand, infinity, quotient};

@@ -117,7 +117,7 @@ pub(crate) fn distance_dtype(values: DType) -> DType {
 #[cfg(feature = "fusion")]
 mod shapes {
     use burn::{backend::fusion::custom::TensorSpec, tensor::DType};
-    use sparsek_kernels::distance::Radius;
+    use sparsek_kernels::distance::radius_blocks;
 
     use super::{
         CsrTensorsMetadata, DistanceSpec, NearestSpec, RadiusSpec, TransposedMetadata,
@@ -129,7 +129,7 @@ mod shapes {
     }
 
     pub(super) fn counts(distances: &TensorSpec, _spec: &RadiusSpec) -> TensorSpec {
-        let parts = Radius::blocks(distances.shape[1]);
+        let parts = radius_blocks(distances.shape[1]);
         TensorSpec::new([distances.shape[0], parts].into(), DType::I32)
     }
 

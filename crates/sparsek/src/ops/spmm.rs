@@ -109,7 +109,7 @@ mod shapes {
         backend::fusion::custom::TensorSpec,
         tensor::{DType, Shape},
     };
-    use sparsek_kernels::spmm::{ColumnBlocks, Partition};
+    use sparsek_kernels::spmm::{column_blocks_len, partition_len};
 
     use super::{CompressedSpec, FactorsMetadata, OperatorMetadata};
 
@@ -119,7 +119,7 @@ mod shapes {
 
     pub(super) fn parts(indptr: &TensorSpec, nnz: &usize) -> TensorSpec {
         let rows = indptr.shape[0] - 1;
-        let len = Partition::len(rows, *nnz);
+        let len = partition_len(rows, *nnz);
         TensorSpec::new([len].into(), DType::I32)
     }
 
@@ -134,7 +134,7 @@ mod shapes {
         most: &usize,
     ) -> TensorSpec {
         let size = [indptr.shape[0] - 1, *cols, indices.shape[0]];
-        let len = ColumnBlocks::len(size, *most);
+        let len = column_blocks_len(size, *most);
         TensorSpec::new([len].into(), DType::I32)
     }
 

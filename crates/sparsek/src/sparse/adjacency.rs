@@ -4,7 +4,7 @@ use burn::{
     backend::Dispatch,
     tensor::{Device, Int, Tensor},
 };
-use sparsek_kernels::spmm::ColumnBlocks;
+use sparsek_kernels::spmm::column_blocks_pay;
 
 use super::{pattern::Pattern, tensor::upload};
 use crate::ops::{BlockedEntries, Operator, SpmmOps};
@@ -110,14 +110,14 @@ fn column_blocks(
 ) -> Option<(Tensor<1, Int>, usize)> {
     let size = [pattern.rows(), pattern.cols(), pattern.nnz()];
     // Spares the device a question.
-    if !ColumnBlocks::pays(size, pattern.cols().max(1)) {
+    if !column_blocks_pay(size, pattern.cols().max(1)) {
         return None;
     }
     let [indptr, indices] = [indptr, indices].map(|tensor| tensor.clone().into_dispatch());
     let most = <Dispatch as SpmmOps>::block_columns(indptr.clone());
     let most = Tensor::<1, Int>::from_dispatch(most).into_scalar::<i64>();
     let most = usize::try_from(most).expect("a number of columns");
-    ColumnBlocks::pays(size, most).then(|| {
+    column_blocks_pay(size, most).then(|| {
         let made = <Dispatch as SpmmOps>::column_blocks(indptr, indices, pattern.cols(), most);
         (Tensor::from_dispatch(made), most)
     })

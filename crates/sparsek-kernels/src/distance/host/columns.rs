@@ -1,5 +1,5 @@
 use super::types::PreparedRows;
-use crate::distance::{prepare::columns::is_wide, semiring::Real};
+use crate::distance::{semiring::Real, sizes::is_wide};
 
 pub(super) struct HostColumns<S> {
     slots: Slots,

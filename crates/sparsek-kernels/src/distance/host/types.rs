@@ -1,7 +1,10 @@
 use std::ops::Range;
 
 use crate::distance::{
-    prepare::{norms::BLOCK, parts::part_bits, range::host::row_factor},
+    prepare::{
+        parts::{NORM_BLOCK, part_bits},
+        range::host::row_factor,
+    },
     semiring::{HostSemiring, Real, Rescale, host::max},
 };
 
@@ -71,7 +74,7 @@ pub(super) fn combine<M: HostSemiring, S: Real>(a: S, b: S) -> S {
 }
 
 fn sum<S: Real>(values: &[S], term: impl Fn(S) -> S, add: impl Fn(S, S) -> S) -> S {
-    let blocks = values.chunks(BLOCK).map(|block| {
+    let blocks = values.chunks(NORM_BLOCK).map(|block| {
         let terms = block.iter().map(|&a| term(a));
         terms.fold(S::new(0.0), &add)
     });

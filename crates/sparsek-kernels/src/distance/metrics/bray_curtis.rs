@@ -1,5 +1,6 @@
 //! Σ |x − y| / Σ |x + y|; NaN for two zero rows.
 
+#[cfg(feature = "kernels")]
 use cubecl::prelude::*;
 
 use crate::{

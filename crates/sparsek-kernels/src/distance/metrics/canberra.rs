@@ -1,5 +1,6 @@
 //! Σ |x − y| / (|x| + |y|), where 0 / 0 is 0. A column of one row only adds 1.
 
+#[cfg(feature = "kernels")]
 use cubecl::prelude::*;
 
 use crate::{

@@ -4,6 +4,7 @@
 //! Z, Z's entry has its own column: the distance is Z. If w > Z, w is the greatest difference: the
 //! distance is w. If w = Z, both rows are walked.
 
+#[cfg(feature = "kernels")]
 use cubecl::prelude::*;
 
 use crate::{

@@ -2,6 +2,7 @@
 //!
 //! Clamped to [0, 2]. NaN for a constant row whose sums do not round, such as a zero row.
 
+#[cfg(feature = "kernels")]
 use cubecl::prelude::*;
 
 use crate::{

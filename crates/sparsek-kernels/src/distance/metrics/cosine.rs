@@ -2,6 +2,7 @@
 //!
 //! NaN for a zero row; RAFT has 0 for two, 1 for one.
 
+#[cfg(feature = "kernels")]
 use cubecl::prelude::*;
 
 use crate::{

@@ -1,5 +1,6 @@
 //! Σ x y, larger is nearer; 0 for a zero row.
 
+#[cfg(feature = "kernels")]
 use cubecl::prelude::*;
 
 use crate::{

@@ -1,5 +1,6 @@
 //! Share of columns in which values differ.
 
+#[cfg(feature = "kernels")]
 use cubecl::prelude::*;
 
 use crate::{

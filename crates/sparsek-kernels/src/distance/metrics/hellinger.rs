@@ -1,6 +1,7 @@
 //! √(1 − Σ √x √y) of rows divided by their sums (not in RAFT). NaN for zero rows and negative
 //! values.
 
+#[cfg(feature = "kernels")]
 use cubecl::prelude::*;
 
 use crate::{

@@ -3,6 +3,7 @@
 //!
 //! Infinite for a zero row and negative values.
 
+#[cfg(feature = "kernels")]
 use cubecl::prelude::*;
 
 use crate::{

@@ -3,6 +3,7 @@
 //! Infinite if y lacks a column of x, or for negative values. RAFT halves it and ignores such
 //! columns.
 
+#[cfg(feature = "kernels")]
 use cubecl::prelude::*;
 
 use crate::{

@@ -1,5 +1,6 @@
 //! Σ |x − y| = Σ |x| + Σ |y| + Σ (|x − y| − |x| − |y|), the last over common columns.
 
+#[cfg(feature = "kernels")]
 use cubecl::prelude::*;
 
 use crate::{

@@ -1,5 +1,6 @@
 //! (Σ |x − y|^p)^(1/p), p > 0.
 
+#[cfg(feature = "kernels")]
 use cubecl::prelude::*;
 
 use crate::{

@@ -1,5 +1,6 @@
 //! Distances of patterns: nonzero is true. Total |x ∩ y|, norms |x|, |y|.
 
+#[cfg(feature = "kernels")]
 use cubecl::prelude::*;
 
 use crate::{

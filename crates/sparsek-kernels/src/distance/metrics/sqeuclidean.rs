@@ -1,5 +1,6 @@
 //! Σ (x − y)² = ‖x‖² + ‖y‖² − 2 Σ x y.
 
+#[cfg(feature = "kernels")]
 use cubecl::prelude::*;
 
 use crate::{

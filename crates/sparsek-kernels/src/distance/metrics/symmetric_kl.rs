@@ -1,6 +1,7 @@
 //! Jeffreys' Σ (x − y) ln(x / y). Infinite if a row lacks a column of the other, or for negative
 //! values.
 
+#[cfg(feature = "kernels")]
 use cubecl::prelude::*;
 
 use crate::{

@@ -25,11 +25,6 @@ use crate::{
 /// Most counter bytes per tile; by columns alone, so parts take one routine.
 const MOST_BYTES: usize = 256 << 20;
 
-/// Whether tables of all columns would dominate memory; then only occupied columns are numbered.
-pub fn is_wide(cols: usize, entries: usize) -> bool {
-    cols > entries.saturating_mul(4).saturating_add(1 << 16)
-}
-
 pub(in crate::distance) fn check_cols(
     routine: &'static str,
     cols: usize,

@@ -1,7 +1,10 @@
 //! Preparation; `parts` and `range` keep long sums and extreme values exact, on the host too.
 
+#[cfg(feature = "kernels")]
 pub(super) mod columns;
+#[cfg(feature = "kernels")]
 pub(super) mod norms;
+#[cfg(feature = "kernels")]
 pub(super) mod packed;
 pub(super) mod parts;
 pub(super) mod range;

@@ -2,7 +2,10 @@
 
 use cubecl::{ir::ElemType, prelude::*};
 
-use super::range::{power, row_shift, shifted};
+use super::{
+    parts::NORM_BLOCK,
+    range::{power, row_shift, shifted},
+};
 use crate::{
     device::accumulator,
     distance::{
@@ -13,9 +16,6 @@ use crate::{
     error::KernelError,
     launch::{Grid, allocate, argument},
 };
-
-/// Entries per unit sum, against rounding.
-pub(in crate::distance) const BLOCK: usize = 64;
 
 pub(in crate::distance) fn prepare<M: Semiring>(
     client: &Client,
@@ -126,7 +126,7 @@ fn norms_kernel<M: Semiring, E: Float, S: Float>(
     let p = parameter.value::<S>();
     let first = indptr[row] as usize + UNIT_POS_X as usize;
     let end = indptr[row + 1] as usize;
-    let block = comptime!(BLOCK * plane as usize);
+    let block = comptime!(NORM_BLOCK * plane as usize);
     let mut shift = 0i32;
     let mut entry = first;
     if comptime!(M::STRATEGY.rescale == Some(Rescale::Rows)) {

@@ -3,14 +3,18 @@
 //! Parts are aligned column ranges; a pair's rows alone decide their width 2^n, so its sum is the
 //! same in every batch.
 
+#[cfg(feature = "kernels")]
 use cubecl::prelude::*;
 
 /// Approximate entries per part.
 const PART: u32 = 256;
+/// Entries per unit sum of a norm, against rounding.
+pub(in crate::distance) const NORM_BLOCK: usize = 64;
 /// One part: columns are below 2^31.
 pub(in crate::distance) const ONE_PART: u32 = 31;
 
 /// log2 of a part's columns. A pair takes the wider parts for common columns, else the narrower.
+#[cfg(feature = "kernels")]
 #[cube]
 pub(in crate::distance) fn part_bits(entries: u32, cols: u32) -> u32 {
     let parts = entries / PART;
@@ -19,6 +23,14 @@ pub(in crate::distance) fn part_bits(entries: u32, cols: u32) -> u32 {
         bits = 31 - u32::leading_zeros(cols / parts);
     }
     bits
+}
+
+#[cfg(not(feature = "kernels"))]
+pub(in crate::distance) fn part_bits(entries: u32, cols: u32) -> u32 {
+    match entries / PART {
+        0 | 1 => ONE_PART,
+        parts => (cols / parts).ilog2(),
+    }
 }
 
 #[cfg(test)]

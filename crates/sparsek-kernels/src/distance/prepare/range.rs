@@ -4,6 +4,7 @@
 //! [`tiny`] or above [`huge`] are evaluated again ([`Rescale`](crate::distance::Rescale)).
 #![allow(missing_docs, reason = "the macro writes modules of its own beside the functions")]
 
+#[cfg(feature = "kernels")]
 use cubecl::prelude::*;
 
 /// 2^±30, 2^±100.
@@ -17,6 +18,7 @@ pub(in crate::distance) const STEPS: u32 = 34;
 pub(in crate::distance) const BLOCK: u32 = 256;
 
 /// Scaling exponent; 0 if in range, zero or not finite.
+#[cfg(feature = "kernels")]
 #[cube]
 pub(in crate::distance) fn row_shift<S: Float>(greatest: S) -> i32 {
     let bits = S::size_bits().comptime();
@@ -29,6 +31,7 @@ pub(in crate::distance) fn row_shift<S: Float>(greatest: S) -> i32 {
 }
 
 /// `value · 2^shift` by bits, as compilers would cancel factors. Subnormals become 0.
+#[cfg(feature = "kernels")]
 #[cube]
 pub(in crate::distance) fn shifted<S: Float>(value: S, shift: i32) -> S {
     let bits = S::size_bits().comptime();
@@ -46,6 +49,7 @@ pub(in crate::distance) fn shifted<S: Float>(value: S, shift: i32) -> S {
     select(before == last, value, moved)
 }
 
+#[cfg(feature = "kernels")]
 #[cube]
 pub(in crate::distance) fn power<S: Float>(shift: i32) -> S {
     let bits = S::size_bits().comptime();
@@ -56,6 +60,7 @@ pub(in crate::distance) fn power<S: Float>(shift: i32) -> S {
     }
 }
 
+#[cfg(feature = "kernels")]
 #[cube]
 fn field<S: Float>(value: S) -> i32 {
     let bits = S::size_bits().comptime();
@@ -67,6 +72,7 @@ fn field<S: Float>(value: S) -> i32 {
 }
 
 /// 2^-100, f64 2^-800: smaller sums may lack terms.
+#[cfg(feature = "kernels")]
 #[cube]
 pub(in crate::distance) fn tiny<S: Float>() -> S {
     let bits = S::size_bits().comptime();
@@ -81,6 +87,7 @@ pub(in crate::distance) fn tiny<S: Float>() -> S {
 }
 
 /// 2^100, f64 2^800: larger sums may hide larger terms.
+#[cfg(feature = "kernels")]
 #[cube]
 pub(in crate::distance) fn huge<S: Float>() -> S {
     let bits = S::size_bits().comptime();

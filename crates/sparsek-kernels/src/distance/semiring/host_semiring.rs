@@ -2,8 +2,11 @@
 
 use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub};
 
-use cubecl::prelude::*;
+#[cfg(feature = "kernels")]
+use cubecl::prelude::CubePrimitive;
 
+#[cfg(not(feature = "kernels"))]
+use super::sums::CubePrimitive;
 use super::{algebra::Algebra, strategy::Strategy, sums::Sums};
 
 /// Host numbers, with the kernels' method names.

@@ -1,10 +1,19 @@
 #![allow(missing_docs, reason = "the derives write types of their own beside these")]
 
+#[cfg(feature = "kernels")]
 use cubecl::prelude::*;
 
+/// Numbers of the host, in place of CubeCL's trait.
+#[cfg(not(feature = "kernels"))]
+pub trait CubePrimitive: Copy {}
+#[cfg(not(feature = "kernels"))]
+impl CubePrimitive for f32 {}
+#[cfg(not(feature = "kernels"))]
+impl CubePrimitive for f64 {}
+
 /// Sums of rows x and y.
-#[derive(CubeType, Clone, Copy, Debug)]
-#[expand(derive(Clone, Copy))]
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "kernels", derive(CubeType), expand(derive(Clone, Copy)))]
 pub struct Sums<S: CubePrimitive> {
     /// [`Semiring::product`](crate::distance::Semiring::product), common columns.
     pub total: S,
@@ -25,6 +34,7 @@ pub struct Sums<S: CubePrimitive> {
 }
 
 /// A parameter as two f32: at least 48 bits.
+#[cfg(feature = "kernels")]
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub struct Parameter {
@@ -32,6 +42,7 @@ pub struct Parameter {
     low: f32,
 }
 
+#[cfg(feature = "kernels")]
 #[cube]
 impl Parameter {
     pub(crate) fn value<S: Float>(&self) -> S {
@@ -39,6 +50,7 @@ impl Parameter {
     }
 }
 
+#[cfg(feature = "kernels")]
 impl Parameter {
     /// Splits a parameter.
     pub fn of(p: f64) -> Self {

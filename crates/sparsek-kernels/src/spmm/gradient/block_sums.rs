@@ -4,8 +4,11 @@
 
 use cubecl::prelude::*;
 
-use super::column_blocks::{BANKS, EXTENT, LOADS_BITS, LONG, TEAM};
-use crate::spmm::tuning::{BLOCK_FLIGHT, CUBES_PER_BLOCK};
+use super::column_blocks::{LOADS_BITS, LONG, TEAM};
+use crate::spmm::{
+    sizes::{BANKS, EXTENT},
+    tuning::{BLOCK_FLIGHT, CUBES_PER_BLOCK},
+};
 
 pub(super) const WORDS: usize = 4;
 

@@ -21,7 +21,8 @@ use crate::{
     primitives::csr::first_from,
     spmm::{
         plane_layout::require_planes,
-        tuning::{BLOCK_MIN_ENTRIES, BLOCKS_MIN_NNZ, LIST_UNITS, MAX_BLOCKS},
+        sizes::{BANKS, EXTENT, LOAD, block_columns, column_blocks_len, extent_words, max_loads},
+        tuning::LIST_UNITS,
         types::Csr,
     },
 };
@@ -33,19 +34,12 @@ const U32: ElemType = ElemType::UInt(UIntKind::U32);
 
 /// Units of a team; each takes 8 entries of a load.
 pub(super) const TEAM: u32 = 8;
-pub(super) const LOAD: usize = 64;
-/// Banks of shared memory; a zero for each follows a block.
-pub(super) const BANKS: usize = 32;
 /// From here on, only the second word counts loads.
 pub(super) const LONG: u32 = 255;
 /// Bits of the loads in the first word.
 pub(super) const LOADS_BITS: u32 = 8;
-/// First load and loads packed, then loads.
-pub(super) const EXTENT: usize = 2;
 /// 16 bits address columns and zeros.
 const MAX_COLUMNS: usize = (1 << 16) - BANKS;
-/// Alignment in words, for bindings.
-const SECTION: usize = 64;
 
 /// Entries by blocks of columns: `[len(size, columns)]` u32 in device memory.
 #[derive(Clone, Debug)]
@@ -61,18 +55,6 @@ impl ColumnBlocks {
     /// 0 without 16-bit integers or planes of one fixed size of at least 8 units.
     pub fn max_columns(client: &Client) -> usize {
         check(client).unwrap_or(0)
-    }
-
-    /// Whether blocks speed up the gradient of `[rows, columns, entries]`.
-    pub fn pays([rows, cols, nnz]: [usize; 3], max_columns: usize) -> bool {
-        let blocks = cols.div_ceil(max_columns.max(1));
-        let many = nnz >= BLOCKS_MIN_NNZ && rows > 0 && nnz / rows >= BLOCK_MIN_ENTRIES * blocks;
-        max_columns > 0 && blocks <= MAX_BLOCKS && many
-    }
-
-    /// Elements of the buffer for `[rows, columns, entries]`.
-    pub fn len(size: [usize; 3], max_columns: usize) -> usize {
-        extent_words(size, max_columns) + max_loads(size, max_columns) * LOAD / 2
     }
 
     /// Wraps a [`ColumnBlocks::handle`] of this size.
@@ -102,7 +84,7 @@ impl ColumnBlocks {
         if loads > limit {
             return refuse(format!("{loads} loads of entries; the limit is {limit}"));
         }
-        let len = Self::len(size, max_columns);
+        let len = column_blocks_len(size, max_columns);
         let handle = allocate(client, "column blocks", len, U32)?;
         let blocks = Self::from_handle(handle, size, max_columns);
         let extents = csr.rows * blocks.count();
@@ -177,23 +159,6 @@ fn check(client: &Client) -> Result<usize, KernelError> {
     }
     let words = client.properties().hardware.max_shared_memory_size / size_of::<f32>();
     Ok(words.saturating_sub(3 * BANKS).min(MAX_COLUMNS) / BANKS * BANKS)
-}
-
-/// Balances the blocks without adding any.
-fn block_columns(cols: usize, max_columns: usize) -> usize {
-    let most = (max_columns / BANKS * BANKS).max(BANKS);
-    let blocks = cols.div_ceil(most).max(1);
-    cols.div_ceil(blocks).next_multiple_of(BANKS).max(BANKS)
-}
-
-fn extent_words([rows, cols, _]: [usize; 3], max_columns: usize) -> usize {
-    let blocks = cols.div_ceil(block_columns(cols, max_columns));
-    (EXTENT * rows * blocks).next_multiple_of(SECTION)
-}
-
-fn max_loads([rows, cols, nnz]: [usize; 3], max_columns: usize) -> usize {
-    let blocks = cols.div_ceil(block_columns(cols, max_columns));
-    nnz / LOAD + (rows * blocks).min(nnz).max(1)
 }
 
 /// Place of the nth entry of a bank; each word of a unit has two.
@@ -276,26 +241,5 @@ fn list_kernel(
             entries[place(start, bank, nth)] = u16::cast_from(columns + bank);
             nth += 1;
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use rstest::rstest;
-
-    use super::*;
-
-    #[rstest]
-    #[case::empty(0, 32)]
-    #[case(1, 32)]
-    #[case(33, 32)]
-    #[case(100, 64)]
-    #[case::reddit(232_965, 58_016)]
-    #[case(65_536, 65_504)]
-    fn blocks_have_similar_lengths(#[case] cols: usize, #[case] most: usize) {
-        let columns = block_columns(cols, most);
-        assert!(columns.is_multiple_of(BANKS) && columns <= most, "{columns}");
-        assert_eq!(cols.div_ceil(columns), cols.div_ceil(most));
-        assert_eq!(columns, block_columns(cols, columns));
     }
 }

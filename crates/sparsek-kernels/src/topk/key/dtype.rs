@@ -8,9 +8,6 @@ use cubecl::{
 use super::element::Element;
 use crate::{device::require_dtype, error::KernelError};
 
-/// Dtypes to select from, where the device has them.
-pub const SUPPORTED_DTYPES: &str = "f32, f16, bf16, f64, i32, u32, i64";
-
 /// Evaluates an expression for the [`Element`] of a dtype.
 macro_rules! with_element {
     ($dtype:expr, $element:ident => $body:expr) => {
@@ -45,7 +42,7 @@ macro_rules! with_element {
             }
             dtype => Err($crate::error::KernelError::Dtype {
                 dtype,
-                supported: $crate::topk::key::SUPPORTED_DTYPES,
+                supported: $crate::topk::SUPPORTED_DTYPES,
             }),
         }
     };

@@ -7,7 +7,6 @@ mod element;
 mod float;
 mod integer;
 
-pub use dtype::SUPPORTED_DTYPES;
 pub(crate) use dtype::{is_single, require_element, require_index, with_element};
 pub(crate) use element::{
     Element, MINUS_INF, NAN, PLUS_INF, ordered_is_finite, ordered_key, ordered_refined,

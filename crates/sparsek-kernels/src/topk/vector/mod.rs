@@ -23,18 +23,24 @@ mod tuning;
 #[cfg(feature = "kernels")]
 mod types;
 
+#[cfg(feature = "kernels")]
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
-pub(crate) use launch::long_rows::topk_long_rows;
 pub use options::{
     Construction, Filter, Finish, Selection, Subrange, VectorOptions, VectorStrategy,
 };
-pub(crate) use plan::takes_rows;
-pub use stream::{Best, TopkStream};
 pub use tuning::Tuning;
-pub use types::WorkloadStats;
 
+#[cfg(feature = "kernels")]
 use self::types::VectorCall;
+#[cfg(feature = "kernels")]
+pub(crate) use self::{launch::long_rows::topk_long_rows, plan::takes_rows};
+#[cfg(feature = "kernels")]
+pub use self::{
+    stream::{Best, TopkStream},
+    types::WorkloadStats,
+};
+#[cfg(feature = "kernels")]
 use crate::{error::KernelError, topk::types::Selected};
 
 /// Returns values and indices of the k best of the first `length` elements, as
@@ -72,6 +78,7 @@ use crate::{error::KernelError, topk::types::Selected};
 ///
 /// As [`topk`](super::topk), and if a selection would number 2^32 elements or cannot run on this
 /// device; nothing is launched then.
+#[cfg(feature = "kernels")]
 pub fn topk_vector(
     client: &Client,
     input: &Handle,
@@ -84,6 +91,7 @@ pub fn topk_vector(
 }
 
 /// As [`topk_vector`], with the workload; waits for the device. Errors if it failed.
+#[cfg(feature = "kernels")]
 pub fn topk_vector_stats(
     client: &Client,
     input: &Handle,

@@ -17,7 +17,7 @@ use sparsek_kernels::{
     KernelError,
     distance::{
         self, Index, Matrix, Parameter, Prepared, Radius, Routine, Upstream, exclude_self,
-        greatest, index_part,
+        greatest, index_part, radius_blocks,
     },
     topk::{self, Rows, TopkOptions},
 };
@@ -339,7 +339,7 @@ impl DistanceOps for CubeBackend {
         let distances = into_contiguous(distances);
         let within = radius(&distances, &spec);
         let counts = expect("radius_neighbors", within.count(&distances.client));
-        let shape = Shape::from([within.rows, Radius::blocks(within.across)]);
+        let shape = Shape::from([within.rows, radius_blocks(within.across)]);
         tensor(&distances, counts, shape, DType::I32)
     }
 

@@ -13,7 +13,8 @@ use cubecl::server::Handle;
 use sparsek_kernels::{
     KernelError,
     spmm::{
-        self, ColumnBlocks, Compressed, Csr, Operand, Partition, Product, Scales, Weights, max,
+        self, ColumnBlocks, Compressed, Csr, Operand, Partition, Product, Scales, Weights,
+        column_blocks_len, max, partition_len,
     },
 };
 
@@ -139,7 +140,7 @@ impl SpmmOps for CubeBackend {
         let rows = indptr.shape()[0] - 1;
         let csr = Csr { indptr: &indptr.handle, indices: &indptr.handle, rows, cols: 0, nnz };
         let partition = expect("partition", Partition::new(&indptr.client, &csr));
-        let shape = Shape::from([Partition::len(rows, nnz)]);
+        let shape = Shape::from([partition_len(rows, nnz)]);
         tensor(&indptr, partition.handle().clone(), shape, DType::I32)
     }
 
@@ -159,7 +160,7 @@ impl SpmmOps for CubeBackend {
         let (rows, nnz) = (indptr.shape()[0] - 1, indices.shape()[0]);
         let csr = Csr { indptr: &indptr.handle, indices: &indices.handle, rows, cols, nnz };
         let blocks = expect("column_blocks", ColumnBlocks::new(&indptr.client, &csr, most));
-        let shape = Shape::from([ColumnBlocks::len([rows, cols, nnz], most)]);
+        let shape = Shape::from([column_blocks_len([rows, cols, nnz], most)]);
         tensor(&indptr, blocks.handle().clone(), shape, DType::I32)
     }
 

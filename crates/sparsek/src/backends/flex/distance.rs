@@ -10,7 +10,7 @@ use burn::{
 use burn_flex::FlexTensor;
 use rayon::prelude::*;
 use sparsek_kernels::{
-    distance::{Each, Gradient, HostMatrix, HostPair, RADIUS_BLOCK, Radius, Real},
+    distance::{Each, Gradient, HostMatrix, HostPair, RADIUS_BLOCK, Real, radius_blocks},
     topk::TopkOptions,
 };
 
@@ -272,7 +272,7 @@ fn is_near<S: Computed>(spec: &RadiusSpec, radius: S) -> impl Fn(usize, usize, S
 
 fn count_within<S: Computed>(distances: &FlexTensor, spec: &RadiusSpec, radius: S) -> FlexTensor {
     let across = distances.shape()[1];
-    let shape = Shape::from([distances.shape()[0], Radius::blocks(across)]);
+    let shape = Shape::from([distances.shape()[0], radius_blocks(across)]);
     let near = is_near(spec, radius);
     let values = S::values(distances);
     let rows = values.par_chunks_exact(across.max(1)).enumerate();

@@ -1,0 +1,24 @@
+//! Options of the optimizer.
+#![allow(missing_docs, reason = "the derives write types of their own beside it")]
+
+#[cfg(feature = "kernels")]
+use cubecl::prelude::*;
+
+/// Factors of one Adam step, bias corrections included.
+///
+/// With `g = gradient + decay · x`, the step computes `m = beta_1 · m + (1 - beta_1) · g`,
+/// `v = beta_2 · v + (1 - beta_2) · g²` and `x = x - rate · m / (sqrt(v) + epsilon)`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "kernels", derive(CubeType, CubeLaunch), expand(derive(Clone, Copy)))]
+pub struct AdamFactors {
+    /// Decay of the first moment.
+    pub beta_1: f32,
+    /// Decay of the second moment.
+    pub beta_2: f32,
+    /// L2 penalty.
+    pub decay: f32,
+    /// Learning rate × `sqrt(1 - beta_2^t) / (1 - beta_1^t)`.
+    pub rate: f32,
+    /// Added to `sqrt(v)`: the method's epsilon × `sqrt(1 - beta_2^t)`.
+    pub epsilon: f32,
+}
