@@ -12,7 +12,7 @@
 //! and CubeCL is not linked.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
-// Constants of kernels.
+// Constants of kernels, and imports of a semiring's device half.
 #![cfg_attr(not(feature = "kernels"), allow(dead_code, unused_imports))]
 #![allow(
     clippy::collapsible_if,
