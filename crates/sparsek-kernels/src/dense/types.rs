@@ -74,7 +74,8 @@ impl PitchedRows<'_> {
     }
 }
 
-/// Elements of a load or store: the first of `widths` that divides all `lengths`, else 1.
+/// Elements of a load or store: the first of `widths` that divides all `lengths` and suits the
+/// alignment of `handle`, else 1.
 pub(super) fn access_width(
     handle: &Handle,
     size: usize,
