@@ -80,7 +80,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         Panel::new(["step", "count"], counts),
         Panel::new(["features, best first", "cosine with the nearest latent"], ranked),
     ];
-    panels.iter_mut().for_each(|panel| panel.legend = SeriesLabelPosition::LowerRight);
+    panels[0].legend = SeriesLabelPosition::LowerRight;
+    panels[1].legend = SeriesLabelPosition::MiddleRight;
     println!("drawn in {}", save("sae", "Superposed features", &panels)?.display());
     Ok(())
 }

@@ -90,7 +90,9 @@ fn draw(area: &DrawingArea<SVGBackend, Shift>, panel: &Panel) -> Result<(), Box<
     let low = heights().reduce(f64::min).unwrap_or(0.0);
     let high = heights().fold(low + 1e-3, f64::max);
     let margin = (high - low) * 0.04;
-    let digits = usize::from(panel.across.end - panel.across.start < 10.0);
+    let fine = |range: f64| range < 10.0;
+    let columns = usize::from(fine(panel.across.end - panel.across.start));
+    let rows = if fine(high - low) { 2 } else { 0 };
 
     let mut chart = ChartBuilder::on(area)
         .margin(12)
@@ -100,8 +102,8 @@ fn draw(area: &DrawingArea<SVGBackend, Shift>, panel: &Panel) -> Result<(), Box<
     chart
         .configure_mesh()
         .light_line_style(TRANSPARENT)
-        .x_label_formatter(&|x| format!("{x:.digits$}"))
-        .y_label_formatter(&|y| format!("{y:.2}"))
+        .x_label_formatter(&|x| format!("{x:.columns$}"))
+        .y_label_formatter(&|y| format!("{y:.rows$}"))
         .x_desc(panel.axes[0])
         .y_desc(panel.axes[1])
         .draw()?;
