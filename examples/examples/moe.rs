@@ -1,6 +1,6 @@
-//! A character model with a mixture of experts, trained on this repository's license.
+//! Teaches experts to spell this repository's license; draws loss and expert load.
 //!
-//! `cargo run --release -p sparsek-examples --example moe [STEPS]`
+//! `cargo run --release -p sparsek-examples --example moe [STEPS [SVG]]`
 
 #![allow(clippy::print_stdout)]
 
@@ -8,12 +8,14 @@ use std::error::Error;
 
 use burn::{
     module::Module,
-    nn::{Embedding, EmbeddingConfig, Linear, LinearConfig, loss::CrossEntropyLossConfig},
+    nn::{Embedding, EmbeddingConfig, Linear, LinearConfig},
     optim::{AdamConfig, GradientsParams},
     tensor::{Device, Int, Tensor, TensorData},
 };
+use sparsek::dense::cross_entropy;
 use sparsek::nn::{Routing, SparseMoe, SparseMoeConfig, TopkRouterConfig};
 use sparsek_examples::backend::{Choice, open};
+use sparsek_examples::chart::{Line, Panel, save};
 
 const TEXT: &str = include_str!("../../LICENSE-APACHE");
 const CONTEXT: usize = 8;
@@ -45,8 +47,7 @@ impl Model {
     /// `[rows, CONTEXT]` → scores of the next byte, `[rows, 128]`.
     fn forward(&self, bytes: Tensor<2, Int>) -> (Tensor<2>, Routing) {
         let [rows, _] = bytes.dims();
-        let x = self.embedding.forward(bytes).reshape([rows, CONTEXT * 16]);
-        let x = self.input.forward(x);
+        let x = self.input.forward(self.embedding.forward(bytes).reshape([rows, CONTEXT * 16]));
         let (y, routing) = self.moe.forward(x.clone());
         (self.output.forward(x + y), routing)
     }
@@ -71,20 +72,29 @@ fn main() -> Result<(), Box<dyn Error>> {
     device.seed(1);
     let mut model = Model::new(&device);
     let mut adam = AdamConfig::new().init();
-    let cross_entropy = CrossEntropyLossConfig::new().init(&device);
+    let expert = |at| Line::new(format!("expert {at}"), at);
+    let mut curve = Line::new("cross-entropy", 0);
+    let mut loads: Vec<Line> = (0..EXPERTS).map(expert).collect();
     println!("step  loss   tokens of each expert");
     for step in 0..=steps {
         let (bytes, next) = batch(step, &device);
         let (scores, routing) = model.forward(bytes);
-        let loss = cross_entropy.forward(scores, next);
+        let loss = cross_entropy(scores, next, 1.0 / BATCH as f32);
+        let counts = routing.counts.into_data().iter::<i64>().collect::<Vec<_>>();
+        let found = loss.clone().into_scalar::<f32>();
+        curve.points.push((step as f64, f64::from(found)));
+        for (load, &count) in loads.iter_mut().zip(&counts) {
+            load.points.push((step as f64, count as f64));
+        }
         if step.is_multiple_of((steps / 10).max(1)) {
-            let counts = routing.counts.clone().into_data().iter::<i64>().collect::<Vec<_>>();
-            println!("{step:4}  {:.3}  {counts:?}", loss.clone().into_scalar::<f32>());
+            println!("{step:4}  {found:.3}  {counts:?}");
         }
         // Without the balance loss, a few experts would serve all tokens.
         let total = loss + routing.balance_loss * 0.01;
         let gradients = GradientsParams::from_grads(total.backward(), &model);
         model = adam.step(3e-3, model, gradients);
     }
+    let panels = [Panel::new(["step", "loss"], vec![curve]), Panel::new(["step", "tokens"], loads)];
+    println!("drawn in {}", save("moe", "Mixture of experts", &panels)?.display());
     Ok(())
 }

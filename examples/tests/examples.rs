@@ -1,6 +1,10 @@
 //! Runs the examples and reads what they print.
 
-use std::{path::PathBuf, process::Command};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use rstest::rstest;
 
@@ -27,6 +31,12 @@ fn number(word: &str) -> f64 {
     word.parse().unwrap_or_else(|_| panic!("{word} is no number"))
 }
 
+/// A file of the test's own, for a drawing.
+fn drawing(test: &str) -> String {
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test).with_extension("svg");
+    file.to_str().unwrap().to_owned()
+}
+
 /// Number `column` of the first and the last line below the heading.
 #[rstest]
 #[case::moe("moe", "20", 1)]
@@ -34,16 +44,32 @@ fn number(word: &str) -> f64 {
 #[case::custom_module("custom_module", "40", 1)]
 #[case::knn_graph("knn_graph", "12", 3)]
 fn training_lowers_the_loss(#[case] name: &str, #[case] steps: &str, #[case] column: usize) {
-    let lines = run(name, &[steps]);
+    let mut lines = run(name, &[steps, &drawing(name)]);
+    lines.retain(|line| line[0] != "drawn");
     let loss = |line: &[String]| number(&line[column]);
     let (first, last) = (loss(&lines[1]), loss(lines.last().unwrap()));
     assert!(last < first, "{name}: {first} then {last}");
 }
 
+#[rstest]
+#[case::moe("moe", ["Mixture of experts", "cross-entropy", "expert 3", "tokens"])]
+#[case::sae("sae", ["Superposed features", "recovered features", "dead latents", "after"])]
+fn training_is_drawn(#[case] name: &str, #[case] words: [&str; 4]) {
+    let file = drawing(&format!("{name}-drawn"));
+    let _ = fs::remove_file(&file);
+    let lines = run(name, &["3", &file]);
+    assert_eq!(lines.last().unwrap().join(" "), format!("drawn in {file}"));
+    let figure = fs::read_to_string(&file).unwrap();
+    assert!(figure.starts_with("<svg") && figure.trim_end().ends_with("</svg>"));
+    for word in words {
+        assert!(figure.contains(word), "{name}: {word}");
+    }
+}
+
 #[test]
 fn tokens_reach_all_experts_once_per_copy() {
-    let lines = run("moe", &["2"]);
-    for line in &lines[1..] {
+    let lines = run("moe", &["2", &drawing("tokens")]);
+    for line in &lines[1..lines.len() - 1] {
         let counts = line[2..].iter().map(|word| number(word.trim_matches(['[', ']', ','])));
         assert_eq!(counts.sum::<f64>(), 256.0);
     }

@@ -16,3 +16,22 @@ pub mod panics;
 pub mod runner;
 pub mod sparse;
 pub mod verify;
+
+/// Runs the listings of docs/guide.
+#[cfg(all(doctest, feature = "flex"))]
+mod guide {
+    #[doc = include_str!("../../docs/guide/src/why.md")]
+    mod why {}
+    #[doc = include_str!("../../docs/guide/src/topk.md")]
+    mod topk {}
+    #[doc = include_str!("../../docs/guide/src/layers.md")]
+    mod layers {}
+    #[doc = include_str!("../../docs/guide/src/sparse.md")]
+    mod sparse {}
+    #[doc = include_str!("../../docs/guide/src/graphs.md")]
+    mod graphs {}
+    #[doc = include_str!("../../docs/guide/src/devices.md")]
+    mod devices {}
+    #[doc = include_str!("../../docs/guide/src/adding.md")]
+    mod adding {}
+}

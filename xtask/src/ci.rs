@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::{
-    check,
+    check, guide,
     process::{Result, built, cargo, root, run, show, succeeds},
     test::{self, Plan},
 };
@@ -32,6 +32,7 @@ pub fn command() -> Result {
         .args(["--benches", "--", "--test"])
         .env("SPARSEK_BACKENDS", "flex"))?;
     deny()?;
+    guide::check()?;
     test::run_plan(&plan, &test::Options::all())?;
     plan.print_skipped();
     say!("\nall checks passed");

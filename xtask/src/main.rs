@@ -1,4 +1,4 @@
-//! Development commands: `cargo xtask test` and `cargo xtask ci`.
+//! Development commands: `cargo xtask test`, `cargo xtask ci` and `cargo xtask guide`.
 
 #[macro_use]
 mod print;
@@ -6,6 +6,7 @@ mod print;
 mod check;
 mod ci;
 mod environment;
+mod guide;
 mod process;
 mod test;
 
@@ -26,12 +27,15 @@ enum Command {
     Test(test::Options),
     /// Runs everything that a change must pass.
     Ci,
+    /// Builds docs/guide with mdbook.
+    Guide,
 }
 
 fn main() -> ExitCode {
     let result = match Options::parse().command {
         Command::Test(options) => test::command(&options),
         Command::Ci => ci::command(),
+        Command::Guide => guide::command(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

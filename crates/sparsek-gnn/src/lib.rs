@@ -1,4 +1,5 @@
-//! MaxK-GNN on Burn, over sparsek's top-k and sparse aggregation.
+//! MaxK-GNN on Burn, over sparsek's top-k and sparse aggregation. The repository has a guide,
+//! `docs/guide`.
 //!
 //! - [`graph`]: an immutable, shared [`Graph`].
 //! - [`nn`]: layers and models.

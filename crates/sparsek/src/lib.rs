@@ -1,5 +1,6 @@
 //! Row-wise top-k, sparse aggregation and sparse distances for [Burn](https://burn.dev) tensors:
-//! differentiable, on CUDA, Vulkan, Metal, WebGPU and the CPU.
+//! differentiable, on CUDA, Vulkan, Metal, WebGPU and the CPU. The repository has a guide,
+//! `docs/guide`.
 //!
 //! - [`topk`]: the k greatest or least elements along a dimension, masks, sorting.
 //! - [`prelude`]: selections as methods of tensors, by Burn's names.

@@ -1,4 +1,4 @@
-//! Results and gradients of layers, compared with those of Flex in f64.
+//! Results and gradients of layers, compared with those of Flex in f64, and with a second run.
 //!
 //! Inputs and parameters are small integers, exact in every dtype, so that all devices select the
 //! same elements.
@@ -54,7 +54,11 @@ fn compare(backend: &Backend, subject: &Subject, dtype: DType) -> Outcome {
     }
     let flex = Kind::Flex.open()?.device.autodiff();
     let expected = (subject.run)(&flex, DType::F64);
-    let found = (subject.run)(&backend.device.clone().autodiff(), dtype);
+    let run = || (subject.run)(&backend.device.clone().autodiff(), dtype);
+    let found = run();
+    if run() != found {
+        return Err("a second run gives other bits".into());
+    }
     let tolerance = tolerance(backend, subject, dtype);
     equal(&found, &expected, tolerance).map(|()| Verdict::Passed)
 }

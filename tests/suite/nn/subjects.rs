@@ -12,7 +12,7 @@ use sparsek::nn::{
 use sparsek_tests::data::Random;
 
 /// Results of a layer: outputs, then gradients.
-#[derive(Default)]
+#[derive(Default, PartialEq)]
 pub struct Run {
     pub floats: Vec<Vec<f64>>,
     /// Selections, which must be equal.
