@@ -9,7 +9,7 @@ use std::error::Error;
 use burn::tensor::{Tensor, TensorData};
 use cubecl::prelude::*;
 use sparsek::{
-    distance::{Algebra, Measure, Semiring, pairwise_distances},
+    distance::{Algebra, Measure, Semiring, infinity, pairwise_distances},
     semiring,
     sparse::Csr,
 };
@@ -25,7 +25,7 @@ semiring! {
         const ALGEBRA: Algebra = Algebra::PRODUCTS;
 
         fn identity<S: Float>() -> S {
-            S::new(f32::INFINITY)
+            infinity::<S>()
         }
 
         fn reduce<S: Float>(a: S, b: S) -> S {

@@ -25,7 +25,8 @@
 //!
 //! Backends, chosen at run time: `flex` (pure Rust), `vulkan`, `wgpu`, `webgpu`, `metal`, `cuda`,
 //! `rocm`, `cpu` (CubeCL's CPU runtime). `fusion` must be on exactly if Burn's is. `nn`: layers of
-//! models. `cache` keeps compiled kernels on disk.
+//! models. `cache` keeps compiled kernels on disk. `kernels` allows distances of your own with `flex`
+//! alone.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -42,5 +43,5 @@ pub mod prelude;
 pub mod sparse;
 pub mod topk;
 
-#[cfg(feature = "cubecl")]
+#[cfg(feature = "kernels")]
 pub use sparsek_kernels::semiring;

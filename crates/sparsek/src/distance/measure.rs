@@ -1,7 +1,7 @@
 //! Distances with parameter and routine.
 
 use sparsek_kernels::distance::{Distance, Metric, Routine, inspects_values};
-#[cfg(feature = "cubecl")]
+#[cfg(feature = "kernels")]
 use sparsek_kernels::distance::{DynMetric, HostSemiring, Semiring};
 
 use super::error::DistanceError;
@@ -32,8 +32,8 @@ impl From<Metric> for Measure {
 }
 
 impl Measure {
-    /// A custom semiring, written with [`semiring!`](crate::semiring). Needs the feature `cubecl`
-    /// or a feature of a CubeCL runtime.
+    /// A custom semiring, written with [`semiring!`](crate::semiring). Needs the feature
+    /// `kernels`, which those of the CubeCL runtimes switch on.
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor, TensorData};
@@ -67,7 +67,7 @@ impl Measure {
     /// let best = pairwise_distances(&x, None, Measure::semiring::<MaxTimes>()).unwrap();
     /// best.into_data().assert_eq(&TensorData::from([[4.0, 6.0], [6.0, 16.0]]), false);
     /// ```
-    #[cfg(feature = "cubecl")]
+    #[cfg(feature = "kernels")]
     pub fn semiring<M: Semiring + HostSemiring>() -> Self {
         Self { distance: DynMetric::<M>::of(), p: 0.0, routine: None, whole: None }
     }

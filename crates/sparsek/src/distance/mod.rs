@@ -17,5 +17,5 @@ pub use sparsek_kernels::distance::{
     Algebra, Dense, Distance, Gradient, HostSemiring, Inner, Metric, ROUTINES, Real, Rescale,
     Routine, Strategy, Sums, UnknownMetric,
 };
-#[cfg(feature = "cubecl")]
+#[cfg(feature = "kernels")]
 pub use sparsek_kernels::distance::{Semiring, SumsExpand, infinity, quotient};
