@@ -118,12 +118,13 @@ pub fn topk_mask(
     routine: Option<Routine>,
 ) -> Result<Masked, KernelError> {
     let dtype = index.unwrap_or(u32::elem_type_native());
+    let spread = routine.is_none();
     let routine = plan_rows(client, input, options, dtype, routine)?;
     let values = allocate(client, "values", input.rows * input.cols, input.dtype)?;
     let indices = index
         .map(|dtype| allocate(client, "indices", input.rows * options.k, dtype))
         .transpose()?;
-    let job = Job { client, input, options, index: dtype };
+    let job = Job { client, input, options, index: dtype, spread };
     if options.k == 0 {
         job.zero(&values)?;
     } else if input.rows > 0 {

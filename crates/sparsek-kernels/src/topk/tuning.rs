@@ -3,6 +3,10 @@
 // Routines.
 
 pub(crate) const REGISTER_ITEMS: usize = 32;
+/// As few where rows leave units idle.
+pub(crate) const SPREAD_ITEMS: usize = 4;
+/// Units of a multiprocessor that hide latency.
+pub(crate) const BUSY_UNITS: usize = 512;
 /// From here `sampled` precedes `block`.
 pub(crate) const SAMPLED_COLS: usize = 1 << 13;
 /// `delegate` precedes all for shorter rows.

@@ -26,6 +26,8 @@ pub(crate) struct Job<'a> {
     pub input: &'a Rows,
     pub options: &'a TopkOptions,
     pub index: ElemType,
+    /// Spreads few rows over idle units; forced routines do not, so that they are comparable.
+    pub spread: bool,
 }
 
 impl Job<'_> {

@@ -19,7 +19,7 @@ use super::{
     unit::unit_select,
 };
 use crate::{
-    device::{require_dtype, units_per_cube},
+    device::{multiprocessors, require_dtype, units_per_cube},
     error::KernelError,
     launch::{Grid, argument},
     primitives::team::TeamShape,
@@ -29,8 +29,8 @@ use crate::{
         plan::{cube_units, listed, load_widths, sample_plan, sampled_units},
         threshold::{early_stop::CODE_BITS, normal::normal_launch},
         tuning::{
-            BITWISE_SHARE, COUNTED_MIDPOINTS, DELEGATE_LIST_ITEMS, DELEGATE_SUBRANGES,
-            PLANE_CUBE_UNITS, REGISTER_ITEMS, TILE_ITEMS,
+            BITWISE_SHARE, BLOCK_CUBE_UNITS, BUSY_UNITS, COUNTED_MIDPOINTS, DELEGATE_LIST_ITEMS,
+            DELEGATE_SUBRANGES, PLANE_CUBE_UNITS, REGISTER_ITEMS, SPREAD_ITEMS, TILE_ITEMS,
         },
         types::Routine,
     },
@@ -205,8 +205,13 @@ impl Job<'_> {
         Ok(())
     }
 
+    /// Few rows get more units, which shortens their search and their kernels.
     fn team_units(&self) -> u32 {
-        self.input.cols.div_ceil(REGISTER_ITEMS).next_power_of_two() as u32
+        let units = |items: usize| self.input.cols.div_ceil(items).next_power_of_two();
+        let idle = BUSY_UNITS * multiprocessors(self.client) / self.input.rows.max(1);
+        let spread =
+            if self.spread { units(SPREAD_ITEMS).min(1 << idle.max(1).ilog2()) } else { 1 };
+        units(REGISTER_ITEMS).max(spread) as u32
     }
 
     fn plane_shape(&self) -> TeamShape {
@@ -215,7 +220,8 @@ impl Job<'_> {
 
     fn block_shape(&self) -> TeamShape {
         let plane = self.plane_size();
-        let lanes = self.team_units().max(2 * plane);
+        let most = units_per_cube(self.client, BLOCK_CUBE_UNITS);
+        let lanes = self.team_units().clamp(2 * plane, most);
         self.shape(lanes, lanes / plane)
     }
 

@@ -38,6 +38,7 @@ pub(crate) fn topk_rows(
     index: ElemType,
     routine: Option<Routine>,
 ) -> Result<Selected, KernelError> {
+    let spread = routine.is_none();
     let routine = plan_rows(client, input, options, index, routine)?;
     let count = input.rows * options.k;
     let values = allocate(client, "values", count, input.dtype)?;
@@ -45,7 +46,7 @@ pub(crate) fn topk_rows(
     if count == 0 {
         return Ok(Selected { values, indices });
     }
-    let job = Job { client, input, options, index };
+    let job = Job { client, input, options, index, spread };
     job.select(routine, Target::Both(&values, &indices))?;
     if job.orders(routine) { Ok(Selected { values, indices }) } else { job.order(values, indices) }
 }
@@ -59,7 +60,7 @@ pub(crate) fn argtopk_rows(
 ) -> Result<Handle, KernelError> {
     let chosen = plan_rows(client, input, options, index, routine)?;
     let count = input.rows * options.k;
-    let job = Job { client, input, options, index };
+    let job = Job { client, input, options, index, spread: routine.is_none() };
     if count > 0 && !job.orders(chosen) {
         return Ok(topk_rows(client, input, options, index, routine)?.indices);
     }

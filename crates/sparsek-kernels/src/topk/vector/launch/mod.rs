@@ -77,7 +77,7 @@ impl VectorCall<'_> {
         }
         let rows = Rows::contiguous(input.clone(), dtype, 1, length);
         let options = options.row_options();
-        let job = Job { client, input: &rows, options: &options, index };
+        let job = Job { client, input: &rows, options: &options, index, spread: true };
         job.order(selected.values, selected.indices)
     }
 
