@@ -215,6 +215,11 @@ fn main() -> ExitCode {
     if listing {
         return ExitCode::SUCCESS;
     }
+    for backend in &backends {
+        // A runtime that still compiles a kernel when the process ends aborts it. Failures were
+        // counted where they matter.
+        let _ = backend.device.sync();
+    }
     if let Some(path) = &options.json
         && let Err(error) = std::fs::write(path, runner::json_lines(&backends, &counts))
     {
