@@ -63,15 +63,19 @@ const PACKAGE: [&str; 8] = [
 const CLIPPY_XTASK: [&str; 8] =
     ["clippy", "--release", "--package", "xtask", "--all-targets", "--", "-D", "warnings"];
 
-/// Flex alone; all other builds link CubeCL runtimes.
-const CLIPPY_FLEX: [&str; 10] = [
+/// Flex alone, without CubeCL: what the README's first command builds.
+const CLIPPY_FLEX: [&str; 14] = [
     "clippy",
     "--release",
     "--package",
     "sparsek-gnn",
+    "--package",
+    "sparsek-examples",
+    "--lib",
+    "--bins",
     "--no-default-features",
     "--features",
-    "sparsek-gnn/flex",
+    "sparsek-gnn/flex,sparsek-examples/flex",
     "--",
     "-D",
     "warnings",

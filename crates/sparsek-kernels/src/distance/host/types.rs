@@ -2,7 +2,7 @@ use std::ops::Range;
 
 use crate::distance::{
     prepare::{
-        parts::{NORM_BLOCK, part_bits},
+        parts::{NORM_BLOCK, host::part_bits},
         range::host::row_factor,
     },
     semiring::{HostSemiring, Real, Rescale, host::max},

@@ -25,11 +25,14 @@ pub(in crate::distance) fn part_bits(entries: u32, cols: u32) -> u32 {
     bits
 }
 
-#[cfg(not(feature = "kernels"))]
-pub(in crate::distance) fn part_bits(entries: u32, cols: u32) -> u32 {
-    match entries / PART {
-        0 | 1 => ONE_PART,
-        parts => (cols / parts).ilog2(),
+pub(in crate::distance) mod host {
+    use super::{ONE_PART, PART};
+
+    pub fn part_bits(entries: u32, cols: u32) -> u32 {
+        match entries / PART {
+            0 | 1 => ONE_PART,
+            parts => (cols / parts).ilog2(),
+        }
     }
 }
 
@@ -39,7 +42,7 @@ mod tests {
 
     use rstest::rstest;
 
-    use super::*;
+    use super::{ONE_PART, host::part_bits};
 
     #[rstest]
     #[case::empty(0, 0, Ordering::Equal)]
@@ -61,6 +64,8 @@ mod tests {
             if entries > cols {
                 continue;
             }
+            #[cfg(feature = "kernels")]
+            assert_eq!(part_bits(entries, cols), super::part_bits(entries, cols));
             let part = 1u64 << part_bits(entries, cols);
             let even = part * u64::from(entries) / u64::from(cols);
             assert!((128..384).contains(&even), "{entries}: {even}");
