@@ -3,6 +3,8 @@
 use burn::tensor::{DType, Device};
 use sparsek_kernels::topk::Method;
 
+use super::super::lists::DeviceFailure;
+
 /// Why [`topk_sharded`](super::topk_sharded) failed. The text does not name the operation.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -69,6 +71,12 @@ pub enum ShardedError {
 impl ShardedError {
     pub(super) fn failed(device: &Device, reason: impl ToString) -> Self {
         Self::Device { device: device_name(device), reason: reason.to_string() }
+    }
+}
+
+impl From<DeviceFailure> for ShardedError {
+    fn from(failure: DeviceFailure) -> Self {
+        Self::failed(&failure.device, failure.reason)
     }
 }
 
