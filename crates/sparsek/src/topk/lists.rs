@@ -71,8 +71,12 @@ impl Request {
 /// A device that failed, and why.
 #[derive(Debug)]
 pub(super) struct DeviceFailure {
-    pub device: Device,
+    pub device: String,
     pub reason: String,
+}
+
+pub(super) fn device_name(device: &Device) -> String {
+    format!("{device:?}")
 }
 
 /// Elements on the host: bytes and ascending positions.
@@ -161,7 +165,7 @@ impl Waited {
         place: impl Fn(i64) -> i64,
     ) -> Result<List, DeviceFailure> {
         let [values, positions] =
-            read.map_err(|reason| DeviceFailure { device: self.device.clone(), reason })?;
+            read.map_err(|reason| DeviceFailure { device: device_name(&self.device), reason })?;
         let places = positions_of(&positions, self.index).map(place).collect();
         Ok(List { values, places })
     }

@@ -3,7 +3,7 @@
 use burn::tensor::{DType, Device};
 use sparsek_kernels::topk::Method;
 
-use super::super::lists::DeviceFailure;
+use super::super::lists::{DeviceFailure, device_name};
 
 /// Why [`topk_sharded`](super::topk_sharded) failed. The text does not name the operation.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -76,10 +76,6 @@ impl ShardedError {
 
 impl From<DeviceFailure> for ShardedError {
     fn from(failure: DeviceFailure) -> Self {
-        Self::failed(&failure.device, failure.reason)
+        Self::Device { device: failure.device, reason: failure.reason }
     }
-}
-
-pub(super) fn device_name(device: &Device) -> String {
-    format!("{device:?}")
 }

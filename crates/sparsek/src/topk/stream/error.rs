@@ -1,6 +1,6 @@
 //! Errors of streamed selections.
 
-use burn::tensor::{DType, Device};
+use burn::tensor::DType;
 use sparsek_kernels::topk::Method;
 
 use super::super::lists::DeviceFailure;
@@ -63,10 +63,6 @@ pub enum StreamError {
 
 impl From<DeviceFailure> for StreamError {
     fn from(failure: DeviceFailure) -> Self {
-        Self::Device { device: device_name(&failure.device), reason: failure.reason }
+        Self::Device { device: failure.device, reason: failure.reason }
     }
-}
-
-pub(super) fn device_name(device: &Device) -> String {
-    format!("{device:?}")
 }

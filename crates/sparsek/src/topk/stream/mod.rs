@@ -9,10 +9,9 @@ use burn::tensor::{
 use sparsek_kernels::topk::{Method, TopkOptions};
 
 pub use self::error::StreamError;
-use self::error::device_name;
 use super::{
     error::or_panic,
-    lists::{Launched, List, Request, read_all},
+    lists::{Launched, List, Request, device_name, read_all},
     request::is_supported,
 };
 
