@@ -83,8 +83,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         let loader = DataLoaderBuilder::new(WithNeighbors(data.clone())).batch_size(256).shuffle(1);
         loader.build(InMemDataset::new(nodes.to_vec()))
     };
-    // Burn writes the metrics of each batch to files here. On a terminal, Burn's feature `tui` draws
-    // them; this renderer prints progress, then the summary.
+    // Burn writes the metrics of each batch to files here, prints progress, then the summary. With
+    // its feature `tui` it draws curves if the output is a terminal.
     let folder = std::env::temp_dir().join(format!("burn_train-{}", std::process::id()));
     let trained = SupervisedTraining::new(&folder, loader(data.train()), loader(data.val()))
         .metrics((LossMetric::new(), AccuracyMetric::new(), UnitsInUse::of(HIDDEN)))
