@@ -111,3 +111,24 @@ fn ways_are_the_cheapest_of_at_most_two_roads() {
     assert_eq!(lines[2], ["Aalen", "0", "4", "7", "5", "-"]);
     assert_eq!(lines[6], ["Emden", "-", "5", "2", "9", "0"]);
 }
+
+/// Reads Burn's summary: split, metric, least value and its epoch, greatest value and its epoch.
+#[cfg(feature = "train")]
+#[test]
+fn burn_trains_on_sampled_neighbors() {
+    let lines = run("burn_train", &["2"]);
+    let row = |split: &str, metric: &str| -> Vec<f64> {
+        let rows = lines.iter().map(|line| line.join(" "));
+        let mut rows = rows.map(|row| row.split('|').map(|x| x.trim().to_owned()).collect());
+        let found = rows.find(|row: &Vec<_>| row.len() == 8 && row[1..3] == [split, metric]);
+        found.unwrap()[3..7].iter().map(|word| number(word)).collect()
+    };
+    let loss = row("Train", "Loss");
+    assert!(loss[0] < loss[2], "{loss:?}");
+    assert_eq!([loss[1], loss[3]], [2.0, 1.0], "epochs of the least and the greatest loss");
+    // Guesses reach 12.5 %.
+    let accuracy = row("Valid", "Accuracy");
+    assert!(accuracy[2] > 50.0 && accuracy[2] <= 100.0, "{accuracy:?}");
+    let used = row("Valid", "Units in use");
+    assert!(used[0] > 25.0 && used[2] <= 100.0, "{used:?}");
+}

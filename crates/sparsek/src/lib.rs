@@ -17,9 +17,10 @@
 //! - Selections have a `try_` form each, which returns the reason as [`topk::TopkError`].
 //! - Whatever reads files, checks matrices or spans devices returns an error: [`sparse::CsrError`],
 //!   [`sparse::PatternError`], [`sparse::NpzError`], [`distance::DistanceError`],
-//!   [`topk::ShardedError`], [`io::memory::MemoryError`], `cache::CacheError`.
+//!   [`topk::ShardedError`], [`topk::StreamError`], [`io::memory::MemoryError`],
+//!   `cache::CacheError`.
 //! - What only the device knows (memory, drivers) panics when a result is read; only
-//!   [`topk::topk_sharded`] reports it.
+//!   [`topk::topk_sharded`] and [`topk::TopkStream`] report it.
 //!
 //! # Features
 //!

@@ -10,6 +10,7 @@ pub mod ordered;
 pub mod ragged;
 pub mod ragged_tensors;
 pub mod sharded;
+pub mod stream;
 pub mod tensors;
 pub mod vector;
 
@@ -21,6 +22,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     tensors::add(cases, backend);
     ragged_tensors::add(cases, backend);
     sharded::add(cases, backend);
+    stream::add(cases, backend);
     gradients::add(cases, backend);
     extension::add(cases, backend);
     masks::add(cases, backend);

@@ -1,5 +1,7 @@
 //! Errors of selections.
 
+use std::fmt::Display;
+
 use burn::tensor::{DType, IntDType};
 use sparsek_kernels::{KernelError, topk::SUPPORTED_DTYPES};
 
@@ -126,7 +128,7 @@ pub enum TopkError {
 
 /// Panics with the operation and the error, as Burn's operations do.
 #[track_caller]
-pub(crate) fn or_panic<T>(operation: &str, result: Result<T, TopkError>) -> T {
+pub(crate) fn or_panic<T, E: Display>(operation: &str, result: Result<T, E>) -> T {
     match result {
         Ok(result) => result,
         Err(error) => panic!("{operation}: {error}"),

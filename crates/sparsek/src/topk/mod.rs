@@ -2,10 +2,11 @@
 //!
 //! Each function panics with its name and a [`TopkError`] if options, shapes or dtypes do not fit;
 //! the function of the same name with `try_` returns the error. [`topk_sharded`] returns
-//! [`ShardedError`].
+//! [`ShardedError`], [`TopkStream`] [`StreamError`].
 
 mod error;
 mod extension;
+mod lists;
 mod masks;
 mod ordered;
 mod ragged;
@@ -14,6 +15,7 @@ mod rows;
 #[cfg(all(test, feature = "serde"))]
 mod serialization;
 mod sharded;
+mod stream;
 mod vector;
 
 pub use error::TopkError;
@@ -37,4 +39,5 @@ pub use sparsek_kernels::topk::{
     Construction, Filter, Finish, MAX_COLS, Method, Selection, Subrange, TopkOptions, Tuning,
     UnknownMethod, VectorOptions, VectorStrategy,
 };
+pub use stream::{StreamError, TopkStream};
 pub use vector::{topk_vector, try_topk_vector};

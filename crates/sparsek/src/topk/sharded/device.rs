@@ -3,8 +3,9 @@
 use burn::tensor::{Device, Int, Tensor, Transaction, kind::Ordered};
 
 use super::{
+    super::lists::{Request, Selected},
     error::ShardedError,
-    types::{MERGED, Part, Request, Selected},
+    types::{MERGED, Part},
 };
 
 /// Moved lists are padded to this unit. Collectives send whole buffers, even beyond the tensor, and

@@ -3,6 +3,8 @@
 use burn::tensor::{DType, Device};
 use sparsek_kernels::topk::Method;
 
+use super::super::lists::{DeviceFailure, device_name};
+
 /// Why [`topk_sharded`](super::topk_sharded) failed. The text does not name the operation.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -72,6 +74,8 @@ impl ShardedError {
     }
 }
 
-pub(super) fn device_name(device: &Device) -> String {
-    format!("{device:?}")
+impl From<DeviceFailure> for ShardedError {
+    fn from(failure: DeviceFailure) -> Self {
+        Self::Device { device: failure.device, reason: failure.reason }
+    }
 }

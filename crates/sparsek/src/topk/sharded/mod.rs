@@ -9,11 +9,11 @@ use burn::tensor::{DType, Device, Int, IntDType, Tensor, kind::Ordered};
 use sparsek_kernels::topk::{Method, TopkOptions};
 
 pub use self::error::ShardedError;
-use self::{
-    error::device_name,
-    types::{Part, Request},
+use self::types::Part;
+use super::{
+    lists::{Request, device_name},
+    request::is_supported,
 };
-use super::request::is_supported;
 
 /// The `k` greatest (or least) elements of one vector in shards on several devices, and their
 /// indices in the whole.
