@@ -82,7 +82,7 @@ pub trait Semiring: Send + Sync + 'static {
         absent __expand_absent () = |scope| S::__expand_new(scope, 0.0);
         /// Argument of [`contribution`](Self::contribution), per entry. Default: the value.
         left_value __expand_left_value (a) = |scope| a;
-        /// Added to the total by [`Dense::Left`]; 0 for zeros.
+        /// Added to the total by [`Dense::Left`](crate::distance::Dense::Left); 0 for zeros.
         contribution __expand_contribution (a, left_value, dense_value) =
             |scope| S::__expand_new(scope, 0.0);
     }
