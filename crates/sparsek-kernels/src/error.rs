@@ -31,8 +31,8 @@ pub enum KernelError {
         /// Most rows.
         limit: usize,
     },
-    #[cfg(feature = "kernels")]
     /// The operation does not support a dtype.
+    #[cfg(feature = "kernels")]
     #[error("dtype {dtype} is not supported by this operation (supported: {supported})")]
     Dtype {
         /// Dtype.
@@ -40,8 +40,8 @@ pub enum KernelError {
         /// Supported dtypes.
         supported: &'static str,
     },
-    #[cfg(feature = "kernels")]
     /// The device lacks a dtype.
+    #[cfg(feature = "kernels")]
     #[error("the device ({runtime}) has no {dtype}")]
     DtypeOnDevice {
         /// Dtype.
@@ -49,8 +49,8 @@ pub enum KernelError {
         /// Runtime.
         runtime: &'static str,
     },
-    #[cfg(feature = "kernels")]
     /// CubeCL's CPU runtime needs AVX512-BF16 or C's `__truncsfbf2` to round to bf16.
+    #[cfg(feature = "kernels")]
     #[error("the host cannot round f32 to {dtype} for {runtime}")]
     Rounding {
         /// Dtype.
@@ -138,8 +138,8 @@ pub enum KernelError {
         /// Rows of the matrix.
         rows: usize,
     },
-    #[cfg(feature = "kernels")]
     /// Matrices differ in dtype.
+    #[cfg(feature = "kernels")]
     #[error("a matrix of {found} where the other has {expected}")]
     DtypesDiffer {
         /// Dtype of one.
@@ -147,8 +147,8 @@ pub enum KernelError {
         /// Dtype of the other.
         expected: ElemType,
     },
-    #[cfg(feature = "kernels")]
     /// The runtime lacks functions for a dtype, or gets them wrong.
+    #[cfg(feature = "kernels")]
     #[error("the device ({runtime}) has no {functions} of {dtype}")]
     Functions {
         /// Functions.

@@ -21,13 +21,14 @@ mod host_semiring;
 mod strategy;
 mod sums;
 
-// The metrics' imports, where `semiring!` writes the host's half alone.
 #[cfg(feature = "kernels")]
 pub(super) use self::device_semiring::combine;
+// What metrics import where `semiring!` writes the host's half alone.
 #[cfg(not(feature = "kernels"))]
-pub(in crate::distance) use self::host_semiring::HostSemiring as Semiring;
-#[cfg(not(feature = "kernels"))]
-pub(in crate::distance) use self::host_semiring::host::{infinity, quotient};
+pub(in crate::distance) use self::host_semiring::{
+    HostSemiring as Semiring,
+    host::{infinity, quotient},
+};
 pub use self::{
     algebra::{Algebra, Gradient},
     host_semiring::{HostSemiring, Real, host},
