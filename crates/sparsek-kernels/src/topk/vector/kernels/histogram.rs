@@ -366,7 +366,9 @@ pub(crate) fn count_bins<E: Element, N: Size>(
     states: &mut [E::Key],
     start_keys: ComptimeOption<&[E::Key]>,
     #[comptime] pass: usize,
-    #[comptime] start: Start,
+    // The kernel cache takes launches that differ only in which of several options are there for
+    // the same, so this says it too.
+    #[comptime] start: Option<Start>,
     #[comptime] config: HistogramConfig,
 ) {
     let units = comptime!(config.shape.lanes);
@@ -376,6 +378,7 @@ pub(crate) fn count_bins<E: Element, N: Size>(
         let state = #[comptime]
         match start_keys {
             ComptimeOption::Some(start_keys) => {
+                let start = comptime!(start.expect("with start keys"));
                 initial_state::<E::Key>(start_keys, &reduce, config.passes(), start)
             }
             ComptimeOption::None => {

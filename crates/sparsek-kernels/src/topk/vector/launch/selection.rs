@@ -194,6 +194,7 @@ impl<'a> SelectionInput<'a> {
             for pass in 0..config.passes() {
                 let grid = grid()?;
                 let start_keys = start_keys.as_ref().filter(|_| pass == 0).map(start_of);
+                let begins = start_keys.is_some();
                 count_bins::launch_unchecked::<E>(
                     client,
                     grid.count,
@@ -205,7 +206,7 @@ impl<'a> SelectionInput<'a> {
                     states_of()?,
                     start_keys.transpose()?.into(),
                     pass,
-                    start,
+                    begins.then_some(start),
                     config,
                 );
             }
