@@ -1,8 +1,9 @@
 //! Tokens sorted by expert, and back.
 
-use burn::tensor::{Bool, Int, Tensor, ops::IndexingUpdateOp};
+use burn::tensor::{Bool, DType, Int, Tensor, ops::IndexingUpdateOp};
 
 use crate::{
+    dense::column_sums,
     nn::support::{place_distinct, take_distinct},
     topk::{TopkOptions, argtopk},
 };
@@ -18,7 +19,7 @@ use crate::{
 /// | [`with_capacity`](Self::with_capacity) | `e · capacity .. (e + 1) · capacity` | none |
 /// | [`padded`](Self::padded) | as with the greatest count as capacity | one number |
 ///
-/// Costs one sort of `tokens · k` expert numbers, and `tokens · k · experts` comparisons to count.
+/// Costs one sort of `tokens · k` expert numbers, and a sum over `tokens · experts` to count.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -228,17 +229,26 @@ impl Order {
     }
 }
 
+/// Tokens whose counts f32 adds exactly.
+const EXACT: usize = 1 << 24;
+
 /// How often each expert occurs: `[tokens, k]` → `[count]`.
 pub(super) fn expert_counts(experts: &Tensor<2, Int>, count: usize) -> Tensor<1, Int> {
-    let copies = experts.shape().num_elements();
-    let options = (&experts.device(), experts.dtype());
-    if copies == 0 || count == 0 {
-        return Tensor::zeros([count], options);
+    let [tokens, k] = experts.dims();
+    let device = experts.device();
+    if tokens * k * count == 0 {
+        return Tensor::zeros([count], (&device, experts.dtype()));
     }
-    let all = Tensor::<1, Int>::arange(0..count as i64, options).unsqueeze::<2>();
-    let chosen = experts.clone().reshape([copies, 1]).expand([copies, count]);
-    let chosen = chosen.equal(all.expand([copies, count])).int();
-    chosen.cast(experts.dtype()).sum_dim(0).reshape([count])
+    let parts = (0..tokens).step_by(EXACT).map(|first| {
+        let rows = EXACT.min(tokens - first);
+        let chosen = experts.clone().narrow(0, first, rows);
+        let options = (&device, DType::F32);
+        let ones = Tensor::<2>::ones([rows, k], options);
+        let zeros = Tensor::<2>::zeros([rows, count], options);
+        let loads = zeros.scatter(1, chosen, ones, IndexingUpdateOp::Add);
+        column_sums(loads).int().cast(experts.dtype())
+    });
+    parts.reduce(|sums, part| sums + part).expect("a token")
 }
 
 #[cfg(all(test, feature = "flex"))]
