@@ -67,7 +67,7 @@ impl fmt::Display for VectorCase {
 }
 
 /// Parses a number or `base**exponent`.
-fn size(text: &str) -> anyhow::Result<usize> {
+pub(crate) fn size(text: &str) -> anyhow::Result<usize> {
     let number = |text: &str| text.parse::<usize>().with_context(|| format!("{text}: not a size"));
     match text.split_once("**") {
         None => number(text),

@@ -15,6 +15,7 @@ mod copy;
 pub mod distance;
 mod environment;
 pub mod latency;
+pub mod layers;
 pub mod linear;
 pub mod paper;
 mod record;

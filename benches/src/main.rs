@@ -14,7 +14,7 @@ use std::{
 use clap::Parser;
 use sparsek::io::print::{lost, note};
 use sparsek_bench::{
-    compare, distance, latency, linear,
+    compare, distance, latency, layers, linear,
     paper::{row_chart, rtopk, vector_chart},
     report, spmm, startup, table, topk, vector,
 };
@@ -43,6 +43,8 @@ enum Command {
     Linear(linear::Arguments),
     /// Single calls of row-wise top-k, by the wall clock.
     Latency(latency::Arguments),
+    /// Sorting and model layers.
+    Layers(layers::Arguments),
     /// Whole programs with a cold and a warm kernel cache.
     Startup(startup::Arguments),
     /// Paper: the statistics of RTop-K's Tables 1, 2 and 5.
@@ -121,6 +123,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Spmm(arguments) => spmm::run(&arguments),
         Command::Linear(arguments) => linear::run(&arguments),
         Command::Latency(arguments) => latency::run(&arguments),
+        Command::Layers(arguments) => layers::run(&arguments),
         Command::Startup(arguments) => startup::run(&arguments),
         Command::RtopkStats(arguments) => rtopk::run(&arguments),
         Command::Plot(arguments) => row_chart::run(&arguments),

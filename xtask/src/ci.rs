@@ -20,6 +20,7 @@ pub fn command() -> Result {
     run(cargo(plan.cargo("clippy")).args(["--all-targets", "--", "-D", "warnings"]))?;
     run(&mut cargo(CLIPPY_XTASK))?;
     run(&mut cargo(CLIPPY_FLEX))?;
+    run(&mut cargo(CHECK_OTHERS))?;
     run(cargo(plan.cargo("doc")).arg("--no-deps").env("RUSTDOCFLAGS", "-D warnings"))?;
     run(&mut cargo(PACKAGE))?;
     // The fault tests and the examples run the programs.
@@ -79,6 +80,17 @@ const CLIPPY_FLEX: [&str; 14] = [
     "--",
     "-D",
     "warnings",
+];
+
+/// Runtimes that no test runs on.
+const CHECK_OTHERS: [&str; 7] = [
+    "check",
+    "--release",
+    "--package",
+    "sparsek-gnn",
+    "--no-default-features",
+    "--features",
+    "sparsek-gnn/flex,sparsek-gnn/rocm,sparsek-gnn/webgpu",
 ];
 
 /// Runs the examples, and checks that they refuse bad requests.

@@ -7,7 +7,7 @@ use super::{
     figures::Figure,
     graphs::{linear, maxk, products},
     records::{Benches, Line},
-    selection::{latency, rows, shards, startup, statistics, stream, vectors},
+    selection::{latency, layers, rows, shards, startup, statistics, stream, vectors},
     table::extremes,
 };
 
@@ -15,9 +15,10 @@ use super::{
 type Section = (&'static str, &'static str, fn(&[Line]) -> String);
 
 /// The sections in the order of the document.
-const SECTIONS: [Section; 11] = [
+const SECTIONS: [Section; 12] = [
     ("topk", "Row-wise top-k", rows),
     ("latency", "Single calls of row-wise top-k", latency),
+    ("layers", "Sorting and model layers", layers),
     ("startup", "Whole programs", startup),
     ("delegate", "Top-k of one vector", vectors),
     ("stream", "Vectors streamed from the host", stream),

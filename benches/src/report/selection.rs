@@ -130,6 +130,20 @@ pub fn latency(lines: &[Line]) -> String {
     table.markdown()
 }
 
+pub fn layers(lines: &[Line]) -> String {
+    let mut table = Table::new(["case", "backend", "ms", "PyTorch, ms"]);
+    for group in groups(lines, &["case", "backend"]) {
+        let ours = group.median("ms");
+        table.row([
+            format!("`{}`", group.text("case")),
+            group.text("backend").into(),
+            cell(ours),
+            over(group.median("torch_ms"), ours),
+        ]);
+    }
+    table.markdown()
+}
+
 pub fn startup(lines: &[Line]) -> String {
     let mut table = Table::new(["program", "backend", "cold cache, s", "warm cache, s"]);
     for group in groups(lines, &["backend", "case"]) {

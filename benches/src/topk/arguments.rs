@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use sparsek_kernels::topk::{ROUTINES, Routine};
 use sparsek_tests::{backend::Kind, data::Distribution, element::Dtype};
 
-use super::problem::Form;
+use super::problem::{Form, Lengths};
 use crate::case::RowCase;
 
 /// Checks and times row-wise top-k.
@@ -29,6 +29,9 @@ pub struct Arguments {
     /// The output.
     #[arg(long, value_enum, default_value_t = Form::Pairs)]
     pub form: Form,
+    /// Makes rows ragged on devices. Records append it to the form: pairs/uniform.
+    #[arg(long, value_enum)]
+    pub lengths: Option<Lengths>,
     /// Forces a routine on devices. Records append it to the method: exact@sampled.
     #[arg(long, value_parser = routine)]
     pub routine: Option<Routine>,

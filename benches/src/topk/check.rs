@@ -2,6 +2,7 @@
 
 use anyhow::ensure;
 use rayon::prelude::*;
+use sparsek_kernels::topk::TopkOptions;
 use sparsek_tests::{element::Element, oracle};
 
 use super::problem::{Form, Problem};
@@ -33,10 +34,17 @@ pub fn check<T: Element>(
 fn matches<T: Element>(problem: &Problem<T>, output: &Output<T>, row: usize) -> bool {
     let (cols, k) = (problem.case.cols, problem.case.k);
     let input = problem.row(row);
-    let selected = oracle::topk::select(input, &problem.options());
+    let options = problem.options();
+    let options = TopkOptions { k: k.min(input.len()), ..options };
+    let selected = oracle::topk::select(input, &options);
     match output {
         Output::Pairs(values, indices) => {
-            let range = row * k..(row + 1) * k;
+            // Empty slots come last.
+            let range = row * k..row * k + options.k;
+            let empty = &indices[range.end..(row + 1) * k];
+            if empty.iter().any(|&index| index != u32::MAX) {
+                return false;
+            }
             let found = indices[range.clone()].iter().map(|&i| i as usize);
             found.eq(selected.iter().copied())
                 && same(&values[range], selected.iter().map(|&i| input[i]))

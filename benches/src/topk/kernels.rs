@@ -69,12 +69,16 @@ impl Operation {
     fn new<T: Element>(client: &Client, problem: &Problem<T>) -> anyhow::Result<Self> {
         let case = problem.case;
         let handle = client.create_from_slice(cast_slice(problem.input));
+        let mut rows = Rows::contiguous(handle, T::elem_type(), case.rows, case.cols);
+        if let Some(lengths) = &problem.lengths {
+            rows = rows.with_lengths(client.create_from_slice(cast_slice(lengths)));
+        }
         let mut operation = Self {
             client: client.clone(),
             form: problem.form,
             routine: problem.routine,
             options: problem.options(),
-            rows: Rows::contiguous(handle, T::elem_type(), case.rows, case.cols),
+            rows,
             upstream: None,
         };
         if problem.form == Form::Gradient {

@@ -33,6 +33,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         "{}: routines run on devices",
         arguments.backend
     );
+    ensure!(
+        arguments.lengths.is_none()
+            || (backend.client.is_some() && matches!(arguments.form, Form::Pairs | Form::Sorted)),
+        "--lengths needs a device and --form pairs or sorted"
+    );
     let copy_gbps = copy::backend_rate(&backend)?;
     say!("{} ({}): copy {copy_gbps:.0} GB/s", arguments.backend, backend.label);
     let bench = Bench { backend, arguments, copy_gbps };
@@ -69,6 +74,8 @@ impl Bench<'_> {
         let input = seeded_rows::<T>(case.rows, case.cols, dist, 0);
         let mut problem = Problem::new(case, form, &input);
         problem.routine = self.arguments.routine;
+        let lengths = self.arguments.lengths;
+        problem.lengths = lengths.map(|lengths| lengths.of(case.rows, case.cols));
         let mut burn_ms = None;
         for text in &self.arguments.methods {
             problem.method = text.parse()?;
@@ -88,7 +95,10 @@ impl Bench<'_> {
                     Some(routine) => format!("{text}@{}", routine.name()),
                     None => text.clone(),
                 },
-                form: form.name(),
+                form: match lengths {
+                    Some(lengths) => format!("{}/{}", form.name(), lengths.name()),
+                    None => form.name(),
+                },
                 dist: dist.name(),
                 ms: times.median.ms,
                 spread: Some(times.median.spread),

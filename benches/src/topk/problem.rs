@@ -31,11 +31,51 @@ impl Form {
     }
 }
 
+/// Which part of each row exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Lengths {
+    /// All lengths alike often.
+    Uniform,
+    /// At most an eighth of a row.
+    Short,
+    /// One whole row, the others of an eighth.
+    OneLong,
+    /// From 1 up to a whole row, as under a causal mask.
+    Ramp,
+}
+
+impl Lengths {
+    pub fn name(self) -> String {
+        self.to_possible_value().expect("a name").get_name().into()
+    }
+
+    pub fn of(self, rows: usize, cols: usize) -> Vec<u32> {
+        let mut random = Random::new(LENGTH_SEED);
+        let mut below = |most: usize| 1 + random.below(most);
+        let length = |row: usize| match self {
+            Self::Uniform => below(cols),
+            Self::Short => below(cols / 8),
+            Self::OneLong => {
+                if row == rows / 2 {
+                    cols
+                } else {
+                    cols / 8
+                }
+            }
+            Self::Ramp => ((row + 1) * cols).div_ceil(rows),
+        };
+        (0..rows).map(length).map(|length| length as u32).collect()
+    }
+}
+
+const LENGTH_SEED: u64 = 1 << 41;
+
 pub struct Problem<'a, T> {
     pub case: &'a RowCase,
     pub form: Form,
     pub method: Method,
     pub routine: Option<Routine>,
+    pub lengths: Option<Vec<u32>>,
     /// `[rows, cols]`.
     pub input: &'a [T],
     /// Gradients of the values, `[rows, k]`, for [`Form::Gradient`]; else empty.
@@ -50,7 +90,7 @@ impl<'a, T: Element> Problem<'a, T> {
         } else {
             Vec::new()
         };
-        Self { case, form, method: Method::Exact, routine: None, input, gradients }
+        Self { case, form, method: Method::Exact, routine: None, lengths: None, input, gradients }
     }
 
     pub fn options(&self) -> TopkOptions {
@@ -61,13 +101,18 @@ impl<'a, T: Element> Problem<'a, T> {
         }
     }
 
+    /// The elements that exist.
     pub fn row(&self, row: usize) -> &[T] {
-        &self.input[row * self.case.cols..][..self.case.cols]
+        let length = self.lengths.as_ref().map_or(self.case.cols, |lengths| lengths[row] as usize);
+        &self.input[row * self.case.cols..][..length]
     }
 
     /// Compulsory traffic in bytes.
     pub fn bytes(&self) -> usize {
-        Self::traffic(self.case, self.form)
+        let whole = Self::traffic(self.case, self.form);
+        let lengths = self.lengths.iter().flatten();
+        let missing: usize = lengths.map(|&length| self.case.cols - length as usize).sum();
+        whole - missing * size_of::<T>()
     }
 
     /// Compulsory traffic of a case in bytes.

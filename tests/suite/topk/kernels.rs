@@ -1,11 +1,12 @@
 //! Top-k kernels, for every routine.
 
+use cubecl::features::Plane;
 use sparsek_kernels::topk::{Method, Routine};
 use sparsek_tests::{
     backend::Backend,
     data::{Distribution, Matrix},
     element::{Dtype, Element},
-    runner::{Cases, Outcome},
+    runner::{Cases, Outcome, Verdict},
     with_dtype,
 };
 
@@ -79,6 +80,9 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
             outputs(b, routine, U32, &[20_000])
         });
         cases.add(backend, at("f32/sorted".into()), move |b| sorted(b, routine));
+        if routine == Some(Routine::Filter) {
+            cases.add(backend, at("f32/many-tiles".into()), move |b| many_tiles(b, routine));
+        }
         cases.add(backend, at("f32/classics".into()), move |b| classics(b, routine));
         cases.add(backend, at("f32/one-bucket".into()), move |b| one_bucket(b, routine));
     }
@@ -98,6 +102,9 @@ fn add_dtype<T: Element>(
     });
     cases.add(backend, at(format!("{}/planes/{end}", T::NAME)), move |b| {
         planes::<T>(b, routine, largest)
+    });
+    cases.add(backend, at(format!("{}/sorted-long/{end}", T::NAME)), move |b| {
+        sorted_long::<T>(b, routine, largest)
     });
     for (method, value) in [
         ("exact", Method::Exact),
@@ -218,11 +225,25 @@ fn sorted(backend: &Backend, routine: Option<Routine>) -> Outcome {
     check.end()
 }
 
+/// Selections, parts and all of a row, above what ranks sort: within a tile and of several.
+fn sorted_long<T: Element>(backend: &Backend, routine: Option<Routine>, largest: bool) -> Outcome {
+    let mut check = Check::new(backend, routine);
+    for (cols, ks) in [(1025, &[513, 1025][..]), (4096, &[4096]), (9001, &[4097, 9001])] {
+        let matrix = Matrix::<T>::mixed(18, cols, seed(cols) + 126);
+        check.all(&matrix, Layout::Contiguous, ks, &[true], largest, Method::Exact)?;
+    }
+    check.end()
+}
+
 fn layouts(backend: &Backend, routine: Option<Routine>, layout: Layout) -> Outcome {
     let mut check = Check::new(backend, routine);
     for cols in [65, 128, 1300] {
         let matrix = Matrix::<f32>::mixed(18, cols, seed(cols) + 54);
         check.all(&matrix, layout, &[1, 32, 65], &[false, true], true, Method::Exact)?;
+    }
+    for cols in [700, 5000] {
+        let matrix = Matrix::<f32>::mixed(18, cols, seed(cols) + 54);
+        check.all(&matrix, layout, &[cols], &[true], true, Method::Exact)?;
     }
     check.end()
 }
@@ -239,6 +260,19 @@ fn long<T: Element>(
         let matrix = Matrix::<T>::mixed(18, cols, seed(cols) + 90);
         check.all(&matrix, layout, &[1, 100, 700], &[false], largest, Method::Exact)?;
     }
+    check.end()
+}
+
+/// So many rows that tiles take several steps; whole and ragged.
+fn many_tiles(backend: &Backend, routine: Option<Routine>) -> Outcome {
+    let mut check = Check::new(backend, routine);
+    if !check.client().features().plane.contains(Plane::Ops) {
+        return Ok(Verdict::Skipped("the device has no planes".into()));
+    }
+    let matrix = Matrix::<f32>::mixed(540, 66_001, 144);
+    check.all(&matrix, Layout::Contiguous, &[700], &[false], true, Method::Exact)?;
+    let ragged = matrix.with_any_lengths(145);
+    check.all(&ragged, Layout::Contiguous, &[700], &[false], true, Method::Exact)?;
     check.end()
 }
 

@@ -19,7 +19,11 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     cases.check(backend, "tensor/topk/sort/f32", sorts::<f32, Float>);
     cases.check(backend, "tensor/topk/sort/i32", sorts::<i32, Int>);
     cases.check(backend, "tensor/topk/sort/gradient", gradient);
-    cases.add(backend, "tensor/topk/sort/long-rows", long_rows);
+    for (rows, cols) in [(3, 5000), (2, 70_001), (1, 1 << 20)] {
+        cases.add(backend, format!("tensor/topk/sort/long-rows/{cols}"), move |b| {
+            long_rows(b, rows, cols)
+        });
+    }
     cases.check(backend, "tensor/topk/kthvalue/f32", kth_values::<f32, Float>);
     cases.check(backend, "tensor/topk/kthvalue/i32", kth_values::<i32, Int>);
     cases.check(backend, "tensor/topk/kthvalue/gradient", kth_gradient);
@@ -47,11 +51,11 @@ fn sorts<T: Element, K: Ordered>(backend: &Backend) -> Result<(), String> {
     check_sort::<2, K, T>(&tensor::<2, K, T>([18, 203], 32, &backend.device), 1)
 }
 
-fn long_rows(backend: &Backend) -> Outcome {
-    if let Some(reason) = backend.loop_limit(5000) {
+fn long_rows(backend: &Backend, rows: usize, cols: usize) -> Outcome {
+    if let Some(reason) = backend.loop_limit(cols) {
         return Ok(Verdict::Skipped(reason));
     }
-    check_sort::<2, Float, f32>(&tensor::<2, Float, f32>([3, 5000], 33, &backend.device), -1)?;
+    check_sort::<2, Float, f32>(&tensor::<2, Float, f32>([rows, cols], 33, &backend.device), -1)?;
     Ok(Verdict::Passed)
 }
 

@@ -80,6 +80,10 @@ fn layouts(backend: &Backend, routine: Option<Routine>, layout: Layout) -> Outco
         let matrix = ragged::<f32>(36, cols, 100 + cols as u64);
         check.all(&matrix, layout, &[1, 32, 65], &[false, true], true, Method::Exact)?;
     }
+    for (cols, k) in [(700, 700), (6000, 5000)] {
+        let matrix = ragged::<f32>(36, cols, 100 + cols as u64);
+        check.all(&matrix, layout, &[k], &[true], true, Method::Exact)?;
+    }
     check.end()
 }
 

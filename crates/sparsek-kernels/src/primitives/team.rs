@@ -117,6 +117,21 @@ impl Team {
         sum
     }
 
+    /// Sum of the units before this one in the team. All units of the cube must call it.
+    pub fn prefix_sum(&self, value: u32) -> u32 {
+        let through = self.running_sum(value);
+        let mut before = through - value;
+        if comptime!(self.shape.planes > 1) {
+            let last = comptime!(self.shape.plane_lanes() - 1);
+            let slots = exchange::<u32>(plane_shuffle(through, last), self.shape);
+            #[unroll]
+            for plane in 0..comptime!(self.shape.planes as usize) {
+                before += select(UNIT_POS_Y > comptime!(plane as u32), slots[plane], 0u32);
+            }
+        }
+        before
+    }
+
     pub fn max<T: Numeric>(&self, value: T) -> T {
         let mut greatest = value;
         #[unroll]

@@ -47,7 +47,7 @@ use self::{
     row::{
         argtopk_rows,
         job::{Job, Target},
-        topk_rows,
+        sort_whole_rows, topk_rows,
     },
 };
 #[cfg(feature = "kernels")]
@@ -58,13 +58,17 @@ use crate::{device::column_dtype, error::KernelError, launch::allocate};
 /// `index` is the dtype of the columns: i32, u32 or i64; without lengths also u16 up to 2^16
 /// columns and u8 up to 2^8. `routine` forces one of [`ROUTINES`].
 ///
-/// `plane`, `block` and `sampled` read the input once (`sampled` again after a bad sample),
-/// `delegate` twice. `cube` and `unit` read it twice and per search step: if exact, 4 to 8 on
-/// smooth data, at most 138, or 266 for 64-bit dtypes.
+/// `plane` and `block` read the input once; `filter` and `sampled` too, and again after a bad sample
+/// or, up to the last element needed, for ties; `delegate` twice. `cube` and `unit` read it twice
+/// and per search step: if exact, 4 to 8 on smooth data, at most 138, or 266 for 64-bit dtypes.
+/// `filter` needs scratch: values and u32 columns of 4096 to 16,384 elements a row.
 ///
 /// `plane` and `block` sort before they write: keys of at most 32 bits, 16 elements per unit (k up
-/// to 128 for rows of 256, 512 above 512). Else a second kernel rewrites the result once, or log²k
-/// times above k = 512, with as much scratch. Few long rows go through [`topk_vector`], one by one.
+/// to 128 for rows of 256, 512 above 512). Else a second kernel rewrites the result once. Above
+/// k = 512, a radix sort does: in one launch up to 4096 elements (2048 of 64 bits), beyond in three
+/// per 8 bits of the dtype, with 16 bytes of scratch per element (24 of 64 bits). Whole rows, k =
+/// `cols`, are only sorted. Without planes, log²k launches sort in place. Few long rows go through
+/// [`topk_vector`], one by one.
 ///
 /// # Errors
 ///
@@ -78,6 +82,11 @@ pub fn topk(
     index: ElemType,
     routine: Option<Routine>,
 ) -> Result<Selected, KernelError> {
+    if routine.is_none()
+        && let Some(sorted) = sort_whole_rows(client, input, options, index, true)?
+    {
+        return Ok(sorted);
+    }
     if index.size() >= 4 && vector::takes_rows(client, input, options, routine) {
         return vector::topk_long_rows(client, input, options, index);
     }
@@ -97,6 +106,11 @@ pub fn argtopk(
     index: ElemType,
     routine: Option<Routine>,
 ) -> Result<Handle, KernelError> {
+    if routine.is_none()
+        && let Some(sorted) = sort_whole_rows(client, input, options, index, false)?
+    {
+        return Ok(sorted.indices);
+    }
     if index.size() >= 4 && vector::takes_rows(client, input, options, routine) {
         return Ok(vector::topk_long_rows(client, input, options, index)?.indices);
     }

@@ -1,6 +1,10 @@
 //! Host-side checks, and the choice of the routine in [`select`].
 
-use cubecl::{features::Plane, ir::ElemType, prelude::*};
+use cubecl::{
+    features::{AtomicUsage, Plane},
+    ir::{ElemType, Type, UIntKind},
+    prelude::*,
+};
 
 use super::{
     key::{require_element, require_index},
@@ -8,30 +12,36 @@ use super::{
     threshold::search::exact_passes,
     tuning::{
         BLOCK_CUBE_UNITS, CUBE_UNITS, DELEGATE_COLS, DELEGATE_SELECTED, DELEGATE_SUBRANGES,
-        LIST_ITEMS, LONG_CUBE_UNITS, LONG_ROW, LONG_SAMPLE, LONG_SAMPLE_ITEMS, LONG_SAMPLED_UNITS,
-        MAX_LISTED, MAX_UNIT_COLS, REGISTER_ITEMS, SAMPLE_ITEMS, SAMPLE_MARGIN, SAMPLE_SLACK,
-        SAMPLED_COLS, SAMPLED_COLS_PER_UNIT, SAMPLED_MAX_UNITS, SAMPLED_MIN_UNITS, TILE_ITEMS,
-        UNIT_BLOCK,
+        FILTER_COLS, FILTER_LIST, FILTER_ROWS, FILTER_SAMPLE_ITEMS, FILTER_UNITS, LIST_ITEMS,
+        LONG_CUBE_UNITS, LONG_ROW, LONG_SAMPLE, LONG_SAMPLE_ITEMS, LONG_SAMPLED_UNITS, MAX_LISTED,
+        MAX_UNIT_COLS, RADIX_TILE_BYTES, RADIX_UNITS, REGISTER_ITEMS, SAMPLE_ITEMS, SAMPLE_MARGIN,
+        SAMPLE_SLACK, SAMPLED_COLS, SAMPLED_COLS_PER_UNIT, SAMPLED_MAX_UNITS, SAMPLED_MIN_UNITS,
+        TILE_ITEMS, TILE_STEPS, UNIT_BLOCK,
     },
     types::{MAX_COLS, Routine, Rows},
 };
 use crate::{
     device::{
-        LLVMPIPE_JUMPS, LLVMPIPE_REFUSAL, is_gpu, is_llvmpipe, plane_size, require_dtype,
-        units_per_cube,
+        LLVMPIPE_JUMPS, LLVMPIPE_REFUSAL, is_gpu, is_llvmpipe, plane_size, require_buffers,
+        require_dtype, units_per_cube,
     },
     error::KernelError,
     launch::aligned,
 };
 
+/// Buffers of the kernel that filters tiles.
+const FILTER_BUFFERS: usize = 10;
+
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RowProblem {
+    pub rows: usize,
     pub k: usize,
     pub cols: usize,
     pub exact: bool,
     pub width: usize,
     pub ragged: bool,
     pub passes: usize,
+    pub key_bytes: usize,
 }
 
 pub(crate) fn plan_rows(
@@ -47,12 +57,14 @@ pub(crate) fn plan_rows(
     require_dtype(client, index)?;
     input.lengths_argument()?;
     let problem = RowProblem {
+        rows: input.rows,
         k: options.k,
         cols: input.cols,
         exact: options.method == Method::Exact,
         width: load_widths(client, input).max().unwrap_or(1),
         ragged: input.lengths.is_some(),
         passes: passes(options.method, input.dtype),
+        key_bytes: input.dtype.size().max(size_of::<u32>()),
     };
     match routine {
         Some(routine) => {
@@ -74,6 +86,30 @@ pub(crate) fn listed(client: &Client, k: usize, cols: usize, rows: usize) -> usi
     let listed = listed.unwrap_or(cols);
     let room = list_room(client);
     if listed * rows <= room.min(MAX_LISTED) { listed } else { 0 }
+}
+
+/// Elements per unit of a radix sort of `total` elements in rows of `cols`; None without planes,
+/// shared memory or room for its buffers.
+pub(crate) fn radix_items(
+    client: &Client,
+    total: usize,
+    cols: usize,
+    key_bytes: usize,
+) -> Option<usize> {
+    let plane = plane_size(client).filter(|&plane| plane <= u32::BITS)?;
+    let units = units_per_cube(client, RADIX_UNITS);
+    let syncs = client.features().plane.contains(Plane::Sync) && !is_llvmpipe(client);
+    let properties = client.properties();
+    let page = properties.memory.max_page_size as usize;
+    if !syncs || units < RADIX_UNITS || total * key_bytes.max(size_of::<u32>()) > page {
+        return None;
+    }
+    let units = units as usize;
+    let counts = (units / plane as usize + 2) * units * size_of::<u32>();
+    let room = properties.hardware.max_shared_memory_size.checked_sub(counts)?;
+    let most = room.min(RADIX_TILE_BYTES) / (units * (key_bytes + size_of::<u32>()));
+    let most = 1 << most.checked_ilog2()?;
+    Some(cols.div_ceil(units).next_power_of_two().min(most))
 }
 
 fn list_room(client: &Client) -> usize {
@@ -101,7 +137,9 @@ pub(crate) fn cube_units(client: &Client, cols: usize) -> u32 {
 ///
 /// ```text
 /// planes, k <= DELEGATE_SELECTED, cols < DELEGATE_COLS: plane, delegate, block
-/// planes, else cols >= SAMPLED_COLS:                    plane, sampled, block
+/// planes, ragged:                                       plane, block, filter
+/// planes, else cols >= FILTER_COLS, many rows:          filter, sampled, block
+/// planes, else cols >= SAMPLED_COLS:                    plane, sampled, block, filter
 /// planes, else:                                         plane, block, sampled
 /// GPU, cols > MAX_UNIT_COLS:                            cube
 /// any:                                                  unit
@@ -110,9 +148,12 @@ pub(crate) fn select(client: &Client, problem: &RowProblem) -> Result<Routine, K
     let planes = client.features().plane.contains(Plane::Ops);
     let few = problem.cols < DELEGATE_COLS && problem.k <= DELEGATE_SELECTED;
     let long = problem.cols >= SAMPLED_COLS;
+    let filters = problem.cols >= FILTER_COLS && problem.rows >= FILTER_ROWS;
     let preferred: &[Routine] = match (planes, few, long) {
+        (true, _, _) if problem.ragged => &[Routine::Plane, Routine::Block, Routine::Filter],
         (true, true, _) => &[Routine::Plane, Routine::Delegate, Routine::Block],
-        (true, false, true) => &[Routine::Plane, Routine::Sampled, Routine::Block],
+        (true, false, true) if filters => &[Routine::Filter, Routine::Sampled, Routine::Block],
+        (true, false, true) => &[Routine::Plane, Routine::Sampled, Routine::Block, Routine::Filter],
         (true, false, false) => &[Routine::Plane, Routine::Block, Routine::Sampled],
         (false, _, _) => &[],
     };
@@ -160,6 +201,7 @@ pub(crate) fn check(
         }
         Routine::Delegate => check_delegate(client, problem).or_else(refuse),
         Routine::Sampled => check_sampled(client, problem).or_else(refuse),
+        Routine::Filter => check_filter(client, problem).or_else(refuse),
         Routine::Cube if is_llvmpipe(client) => refuse(LLVMPIPE_REFUSAL.into()),
         Routine::Unit if is_llvmpipe(client) => {
             let jumps = cols.div_ceil(UNIT_BLOCK as usize) * (problem.passes + 2) + problem.passes;
@@ -178,9 +220,6 @@ pub(crate) fn check(
 
 /// For routines that list candidates; returns the size of planes.
 fn check_candidates(client: &Client, problem: &RowProblem) -> Result<usize, String> {
-    if problem.ragged {
-        return Err("it serves only rows without lengths of their own".into());
-    }
     let plane = plane_size(client).ok_or("the device has no planes of one fixed size")?;
     if is_llvmpipe(client) {
         return Err(LLVMPIPE_REFUSAL.into());
@@ -191,7 +230,49 @@ fn check_candidates(client: &Client, problem: &RowProblem) -> Result<usize, Stri
     Ok(plane as usize)
 }
 
+fn check_whole(problem: &RowProblem) -> Result<(), String> {
+    match problem.ragged {
+        true => Err("it serves only rows without lengths of their own".into()),
+        false => Ok(()),
+    }
+}
+
+fn check_filter(client: &Client, problem: &RowProblem) -> Result<(), String> {
+    let plane = check_candidates(client, problem)?;
+    let RowProblem { k, cols, width, .. } = *problem;
+    if !client.features().device_memory_scope {
+        return Err("cubes do not see what other cubes store".into());
+    }
+    let usage = client.properties().atomic_type_usage(Type::atomic(ElemType::UInt(UIntKind::U32)));
+    if !usage.contains(AtomicUsage::Add) {
+        return Err("the device has no atomic sums".into());
+    }
+    require_buffers(client, FILTER_BUFFERS).map_err(|error| error.to_string())?;
+    if width * plane < TILE_ITEMS {
+        return Err(format!(
+            "a plane of {plane} units, {width} elements a load, reads less than the {TILE_ITEMS} \
+             that a unit lists"
+        ));
+    }
+    let plan = filter_plan(client, k, cols)?;
+    let units = plan.units as usize;
+    if 2 * plane > units {
+        return Err(format!("a cube of {units} units holds one plane only"));
+    }
+    // Keys of the list, counts of tiles, and what a search needs.
+    let tiles = cols.div_ceil(units * TILE_ITEMS).next_power_of_two();
+    let needed = plan.list_items * units * problem.key_bytes
+        + 3 * size_of::<u32>() * (tiles + 4)
+        + (2 * problem.key_bytes + (TILE_STEPS + 4) * size_of::<u32>()) * units;
+    let room = client.properties().hardware.max_shared_memory_size;
+    match needed <= room {
+        true => Ok(()),
+        false => Err(format!("its list needs {needed} bytes of shared memory of {room}")),
+    }
+}
+
 fn check_delegate(client: &Client, problem: &RowProblem) -> Result<(), String> {
+    check_whole(problem)?;
     let plane = check_candidates(client, problem)?;
     let least = plane * DELEGATE_SUBRANGES * problem.width;
     if problem.cols < least {
@@ -209,6 +290,7 @@ fn check_delegate(client: &Client, problem: &RowProblem) -> Result<(), String> {
 }
 
 fn check_sampled(client: &Client, problem: &RowProblem) -> Result<(), String> {
+    check_whole(problem)?;
     let cols = problem.cols;
     let plane = check_candidates(client, problem)?;
     let units = sampled_units(client, cols) as usize;
@@ -285,11 +367,37 @@ pub(crate) struct SamplePlan {
     pub list_items: usize,
 }
 
-/// Errs with the list length needed if no list suffices.
-pub(crate) fn sample_plan(k: usize, cols: usize, units: usize) -> Result<SamplePlan, usize> {
-    let sample_items = if cols < LONG_SAMPLE { SAMPLE_ITEMS } else { LONG_SAMPLE_ITEMS };
-    let sampled = (units * sample_items) as f64;
-    let weight = cols as f64 / sampled;
+pub(crate) struct FilterPlan {
+    pub units: u32,
+    pub sample_items: usize,
+    pub list_items: usize,
+}
+
+/// Errs if no list suffices.
+pub(crate) fn filter_plan(client: &Client, k: usize, cols: usize) -> Result<FilterPlan, String> {
+    let units = units_per_cube(client, FILTER_UNITS);
+    let sample_items = FILTER_SAMPLE_ITEMS;
+    let samples = units as usize * sample_items;
+    let needed = sample_ranks(k, cols, samples).needed.max(samples).min(cols.max(samples));
+    let most = FILTER_LIST / units as usize;
+    let list_items = needed.div_ceil(units as usize).next_power_of_two();
+    match list_items <= most {
+        true => Ok(FilterPlan { units, sample_items, list_items }),
+        false => Err(format!(
+            "k = {k} of {cols} needs a list of {needed} columns, it holds {FILTER_LIST}"
+        )),
+    }
+}
+
+struct SampleRanks {
+    rank: f64,
+    slack: f64,
+    /// Columns of a list that holds what reaches the rank.
+    needed: usize,
+}
+
+fn sample_ranks(k: usize, cols: usize, samples: usize) -> SampleRanks {
+    let weight = cols as f64 / samples as f64;
     // At least k elements reach this rank ...
     let expected = k as f64 / weight;
     let rank = (expected + SAMPLE_MARGIN * expected.sqrt() + SAMPLE_MARGIN).ceil();
@@ -297,9 +405,17 @@ pub(crate) fn sample_plan(k: usize, cols: usize, units: usize) -> Result<SampleP
     // ... and no more than the list holds.
     let most = rank + slack;
     let needed = ((most + SAMPLE_MARGIN * most.sqrt()) * weight).ceil() as usize;
+    SampleRanks { rank, slack, needed }
+}
+
+/// Errs with the list length needed if no list suffices.
+pub(crate) fn sample_plan(k: usize, cols: usize, units: usize) -> Result<SamplePlan, usize> {
+    let sample_items = if cols < LONG_SAMPLE { SAMPLE_ITEMS } else { LONG_SAMPLE_ITEMS };
+    let samples = units * sample_items;
+    let SampleRanks { rank, slack, needed } = sample_ranks(k, cols, samples);
     let fits = LIST_ITEMS.into_iter().find(|items| items * units >= needed);
     match fits {
-        Some(list_items) if most <= sampled => {
+        Some(list_items) if rank + slack <= samples as f64 => {
             Ok(SamplePlan { sample_items, rank: rank as usize, slack: slack as usize, list_items })
         }
         _ => Err(needed),

@@ -9,6 +9,9 @@ pub(crate) const SPREAD_ITEMS: usize = 4;
 pub(crate) const BUSY_UNITS: usize = 512;
 /// From here `sampled` precedes `block`.
 pub(crate) const SAMPLED_COLS: usize = 1 << 13;
+/// From here `filter` does, for as many rows.
+pub(crate) const FILTER_COLS: usize = 1 << 16;
+pub(crate) const FILTER_ROWS: usize = 256;
 /// `delegate` precedes all for shorter rows.
 pub(crate) const DELEGATE_COLS: usize = 1 << 14;
 pub(crate) const DELEGATE_SELECTED: usize = 32;
@@ -41,8 +44,12 @@ pub(crate) const SORTED_ITEMS: usize = 16;
 pub(crate) const BITWISE_SHARE: usize = 3;
 /// Of more midpoints, the first are quantized.
 pub(crate) const COUNTED_MIDPOINTS: u32 = 4;
-/// Above, a bitonic network sorts.
+/// Above, digits or a bitonic network sort.
 pub(crate) const MAX_RANKED: usize = 512;
+/// A unit per digit of 8 bits.
+pub(crate) const RADIX_UNITS: u32 = 1 << 8;
+/// Keys and places of a cube.
+pub(crate) const RADIX_TILE_BYTES: usize = 1 << 15;
 
 // Rows in memory.
 
@@ -64,6 +71,17 @@ pub(crate) const LONG_SAMPLE: usize = 1 << 18;
 pub(crate) const SAMPLE_MARGIN: f64 = 4.0;
 /// The rank in the sample may miss by `rank / SAMPLE_SLACK`.
 pub(crate) const SAMPLE_SLACK: f64 = 6.0;
+/// Of the cubes that sample a row and filter a tile.
+pub(crate) const FILTER_UNITS: u32 = 256;
+pub(crate) const FILTER_SAMPLE_ITEMS: usize = 16;
+/// Loads of a sample that are neighbors, for whole sectors.
+pub(crate) const FILTER_TOGETHER: u32 = 4;
+/// Most loads of a whole cube in a tile.
+pub(crate) const TILE_STEPS: usize = 4;
+/// Tiles that keep a multiprocessor busy.
+pub(crate) const BUSY_TILES: usize = 8;
+/// Longest list of a row.
+pub(crate) const FILTER_LIST: usize = 1 << 14;
 /// Per unit of `sampled`.
 pub(crate) const LIST_ITEMS: [usize; 4] = [4, 8, 16, 32];
 /// Per unit, a bit each.

@@ -102,6 +102,8 @@ pub enum Routine {
     Delegate,
     /// A cube per row, read once: candidates reach the threshold of a sample.
     Sampled,
+    /// Several cubes per row, read once: candidates reach the threshold of a sample.
+    Filter,
     /// A cube per row, read in each pass.
     Cube,
     /// A unit per row, read in each pass.
@@ -114,6 +116,7 @@ pub const ROUTINES: &[Routine] = &[
     Routine::Block,
     Routine::Delegate,
     Routine::Sampled,
+    Routine::Filter,
     Routine::Cube,
     Routine::Unit,
 ];
@@ -126,6 +129,7 @@ impl Routine {
             Self::Block => "block",
             Self::Delegate => "delegate",
             Self::Sampled => "sampled",
+            Self::Filter => "filter",
             Self::Cube => "cube",
             Self::Unit => "unit",
         }

@@ -84,14 +84,18 @@ pub fn ordered_refined<E: Element>(
     if largest { key } else { !key }
 }
 
-/// From an upper key, whose lower half is 0, 1 or, for NaN, 2.
+/// 16 bits of an upper key, whose lower half is 0, 1 or, for NaN, 2.
 #[cube]
-pub fn short_key<K: Int>(upper: K, #[comptime] largest: bool) -> i16 {
+pub fn short_word<K: Int>(upper: K, #[comptime] largest: bool) -> u32 {
     let key = u32::cast_from(upper);
     let key = if largest { key } else { !key };
     let short = (key + 0xfffe) >> 16;
-    let short = if largest { short } else { 0xffff - short };
-    i16::reinterpret(u16::cast_from(short))
+    if largest { short } else { 0xffff - short }
+}
+
+#[cube]
+pub fn short_key<K: Int>(upper: K, #[comptime] largest: bool) -> i16 {
+    i16::reinterpret(u16::cast_from(short_word::<K>(upper, largest)))
 }
 
 #[cube]

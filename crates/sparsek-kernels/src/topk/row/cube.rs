@@ -8,7 +8,9 @@ use super::{
 };
 use crate::topk::{
     key::{Element, ordered_is_finite},
-    threshold::search::{Cursor, KeyBracket, KeyRange, SearchRow, SearchRowExpand, find_threshold},
+    threshold::search::{
+        Cursor, KeyBracket, KeyRange, SearchRow, SearchRowExpand, Threshold, find_threshold,
+    },
     tuning::CUBE_ITEMS,
 };
 
@@ -166,22 +168,36 @@ pub(super) fn select_in_memory<E: Element, I: Numeric>(
 ) {
     let request = output.request;
     let search = comptime!(output.config.search);
-    let mut counts = Shared::<[u32]>::new_slice(units as usize);
+    let counts = Shared::<[u32]>::new_slice(units as usize);
     let elements = RowElements::new(input, output.row, request.layout, output.config);
     let row = CubeRow::new(elements, request.layout.cols, counts.clone(), units);
     let threshold = find_threshold::<E, CubeRow<E>>(&row, &request.params, search);
-    let elements = &row.elements;
     let quota = request.params.k - threshold.above;
+    let elements = &row.elements;
+    place_elements::<E, I>(elements, output, &threshold, quota, row.cols, counts, units);
+}
 
+/// Writes what a threshold selects from the first `cols` elements.
+#[cube]
+pub(super) fn place_elements<E: Element, I: Numeric>(
+    elements: &RowElements<E>,
+    output: &mut MemoryOutput<E, I>,
+    threshold: &Threshold<E::Key>,
+    quota: u32,
+    cols: u32,
+    counts: Shared<[u32]>,
+    #[comptime] units: u32,
+) {
+    let mut counts = counts.clone();
     let mut totals = Cursor { above: 0, level: 0 };
     let mut tile = 0u32;
-    while tile < row.cols {
+    while tile < cols {
         // At most 1024 × 8 elements, so both counts fit in 16 bits.
         let first = tile + UNIT_POS * CUBE_ITEMS;
         let mut own = Cursor { above: 0, level: 0 };
         for item in 0..CUBE_ITEMS {
-            if first + item < row.cols {
-                own.place::<E::Key>(elements.key(first + item), &threshold, quota);
+            if first + item < cols {
+                own.place::<E::Key>(elements.key(first + item), threshold, quota);
             }
         }
         let packed = own.packed();
@@ -191,8 +207,8 @@ pub(super) fn select_in_memory<E: Element, I: Numeric>(
         totals.skip(total);
         for item in 0..CUBE_ITEMS {
             let column = first + item;
-            if column < row.cols {
-                let place = cursor.place::<E::Key>(elements.key(column), &threshold, quota);
+            if column < cols {
+                let place = cursor.place::<E::Key>(elements.key(column), threshold, quota);
                 output.write(column, elements.value(column), &place);
             }
         }

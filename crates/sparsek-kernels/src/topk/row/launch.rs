@@ -53,6 +53,7 @@ impl Job<'_> {
             Routine::Plane | Routine::Block => self.registers::<E>(routine, target),
             Routine::Delegate => self.delegate::<E>(target),
             Routine::Sampled => self.sampled::<E>(target),
+            Routine::Filter => self.filter::<E>(target),
             Routine::Cube | Routine::Unit => self.unit_or_cube::<E>(routine, target),
         })
     }
@@ -255,7 +256,7 @@ impl Job<'_> {
         }
     }
 
-    fn memory_call<E: Element, I: Numeric>(
+    pub(super) fn memory_call<E: Element, I: Numeric>(
         &self,
         values: BufferArg,
         indices: BufferArg,
@@ -283,16 +284,22 @@ impl Job<'_> {
     }
 
     /// A team that reads `items` per unit.
-    fn team(&self, lanes: u32, width: usize, items: usize, exact_fit: bool) -> TeamShape {
+    pub(super) fn team(
+        &self,
+        lanes: u32,
+        width: usize,
+        items: usize,
+        exact_fit: bool,
+    ) -> TeamShape {
         let planes = (lanes / self.plane_size()).max(1);
         TeamShape { lanes, planes, width, loads: (items / width).max(1), exact_fit }
     }
 
-    fn load_width(&self) -> usize {
+    pub(super) fn load_width(&self) -> usize {
         load_widths(self.client, self.input).max().unwrap_or(1)
     }
 
-    fn candidates(
+    pub(super) fn candidates(
         &self,
         target: &Target,
         sample: TeamShape,

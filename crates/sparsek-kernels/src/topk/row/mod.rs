@@ -1,17 +1,21 @@
 //! Selection from rows. `plane` and `block` hold a row in [`register`]s, or as [`packed_f16`];
-//! [`delegate`] and [`sampled`] read it twice and once, with a plane and a cube; [`cube`] and
-//! [`unit`] read it in each pass.
+//! [`delegate`] and [`sampled`] read it twice and once, with a plane and a cube; [`filter`] reads it
+//! once with several cubes; [`cube`] and [`unit`] read it in each pass.
 
 mod candidates;
 mod config;
 mod cube;
 mod delegate;
+mod filter;
+mod filter_launch;
 pub(crate) mod job;
 mod launch;
 mod layout;
 mod loaded;
 mod output;
 mod packed_f16;
+mod radix_launch;
+mod radix_sort;
 mod register;
 mod sampled;
 mod sort_in_memory;
@@ -22,12 +26,15 @@ use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
 use self::job::{Job, Target};
 use crate::{
+    device::require_dtype,
     error::KernelError,
     launch::allocate,
     topk::{
+        key::{require_element, require_index},
         options::TopkOptions,
         plan::plan_rows,
-        types::{Routine, Rows, Selected},
+        tuning::MAX_RANKED,
+        types::{MAX_COLS, Routine, Rows, Selected},
     },
 };
 
@@ -49,6 +56,27 @@ pub(crate) fn topk_rows(
     let job = Job { client, input, options, index, spread };
     job.select(routine, Target::Both(&values, &indices))?;
     if job.orders(routine) { Ok(Selected { values, indices }) } else { job.order(values, indices) }
+}
+
+/// Sorts rows of which all elements are selected, with values or indices alone. None where another
+/// path sorts them.
+pub(crate) fn sort_whole_rows(
+    client: &Client,
+    input: &Rows,
+    options: &TopkOptions,
+    index: ElemType,
+    values: bool,
+) -> Result<Option<Selected>, KernelError> {
+    let whole = options.sorted && options.k == input.cols && input.lengths.is_none();
+    if !whole || options.k <= MAX_RANKED || input.rows == 0 {
+        return Ok(None);
+    }
+    let longest = if input.rows == 1 { u32::MAX as usize } else { MAX_COLS };
+    options.validate(input.rows, input.cols, longest)?;
+    require_element(client, input.dtype)?;
+    require_index(index, input.cols)?;
+    require_dtype(client, index)?;
+    Job { client, input, options, index, spread: true }.sort_input(values)
 }
 
 pub(crate) fn argtopk_rows(

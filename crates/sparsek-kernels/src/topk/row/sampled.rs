@@ -48,10 +48,11 @@ pub(crate) struct Sampling {
 
 /// A float if `found`, else a key.
 #[derive(CubeType, Clone, Copy)]
-struct SampledThreshold<E: Element> {
-    value: f32,
-    found: bool,
-    key: E::Key,
+#[expand(derive(Clone, Copy))]
+pub(super) struct SampledThreshold<E: Element> {
+    pub value: f32,
+    pub found: bool,
+    pub key: E::Key,
 }
 
 /// Writes in index order, or into a dense row of zeros.
@@ -70,7 +71,7 @@ pub(crate) fn sampled_select<E: Element, I: Numeric, N: Size>(
     let memory = comptime!(config.memory);
     let (elements, params) = (call.elements, call.params);
     let source = RowSource::<E, N>::new(input, row, call.layout, memory.strided, memory.search);
-    let floor = sampled_floor::<E, N>(&source, &sampling, config);
+    let floor = sampled_floor::<E, N>(&source, &sampling, 1u32, config);
     let mut columns = Shared::<[u32]>::new_slice(comptime!(config.capacity()));
     let mut listed = 0u32;
     if comptime!(config.floats) {
@@ -85,20 +86,22 @@ pub(crate) fn sampled_select<E: Element, I: Numeric, N: Size>(
     select_from_candidates::<E, I>(elements, &mut output, &columns, listed, config);
 }
 
-/// Reached by about as many as the list holds.
+/// Reached by about as many as the list holds. `together` loads of the sample are neighbors.
 #[cube]
-fn sampled_floor<E: Element, N: Size>(
+pub(super) fn sampled_floor<E: Element, N: Size>(
     source: &RowSource<E, N>,
     sampling: &Sampling,
+    #[comptime] together: u32,
     #[comptime] config: CandidateConfig,
 ) -> SampledThreshold<E> {
     let shape = comptime!(config.sample);
     let mut vectors = Sequence::<Vector<E, N>>::new();
     #[unroll]
     for load in 0..comptime!(shape.loads) {
-        // Neighbors may be alike.
         let place = UNIT_POS + comptime!(load as u32 * shape.lanes);
-        vectors.push(source.load(place * sampling.spacing));
+        let group = place / together * (sampling.spacing * together);
+        let inside = place % together * comptime!(shape.width as u32);
+        vectors.push(source.load(group + inside));
     }
     let team = Team::new(comptime!(shape.lanes * shape.items() as u32), shape);
     let sample = LoadedRow::<E, N> { vectors, team, search: source.search };
@@ -125,14 +128,14 @@ fn sampled_floor<E: Element, N: Size>(
 
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
-struct ReachedBits {
-    above: u32,
-    level: u32,
+pub(super) struct ReachedBits {
+    pub above: u32,
+    pub level: u32,
 }
 
 #[cube]
 impl ReachedBits {
-    fn new<E: Element, N: Size>(
+    pub fn new<E: Element, N: Size>(
         loaded: &LoadedRow<E, N>,
         floor: &SampledThreshold<E>,
         #[comptime] floats: bool,
@@ -159,15 +162,30 @@ impl ReachedBits {
                     load_level |= select(key == floor.key, bit, 0u32);
                 }
             }
-            let inside = loaded.team.loads(load);
-            above |= select(inside, load_above, 0u32);
-            level |= select(inside, load_level, 0u32);
+            let inside = load_bits(&loaded.team, load);
+            above |= load_above & inside;
+            level |= load_level & inside;
         }
         ReachedBits { above, level }
     }
 
-    fn counts(&self) -> u32 {
+    pub fn counts(&self) -> u32 {
         self.above.count_ones() + (self.level.count_ones() << 16)
+    }
+}
+
+/// Bits of the items of a load that lie in the row.
+#[cube]
+fn load_bits(team: &Team, #[comptime] load: usize) -> u32 {
+    let width = comptime!(team.shape.width as u32);
+    let all = comptime!(u32::MAX >> (32 - width));
+    let shift = comptime!(load as u32 * width);
+    if comptime!(team.ragged && width > 1) {
+        let column = min(team.column(load), team.cols);
+        let missing = width - min(team.cols - column, width);
+        (all.runtime() >> missing) << shift
+    } else {
+        select(team.loads(load), comptime!(all << shift), 0u32)
     }
 }
 
@@ -184,11 +202,15 @@ fn is_above<E: Element>(value: E, floor: f32, #[comptime] largest: bool) -> bool
 }
 
 #[cube]
-fn to_column_order(words: &Shared<[u32]>, #[comptime] part: TeamShape) -> u32 {
+pub(super) fn to_column_order(
+    words: &Shared<[u32]>,
+    start: u32,
+    #[comptime] part: TeamShape,
+) -> u32 {
     let width = comptime!(part.width as u32);
     let group = comptime!(TILE_ITEMS as u32 / width);
     let groups = comptime!(part.lanes / group);
-    let first = UNIT_POS_Y * part.lanes + UNIT_POS_X % groups * group;
+    let first = start + UNIT_POS_Y * part.lanes + UNIT_POS_X % groups * group;
     let shift = UNIT_POS_X / groups * width;
     let mut word = 0u32;
     #[unroll]
@@ -233,9 +255,9 @@ fn list_candidates<E: Element, N: Size>(
         sync_cube();
         let mut level = 0u32;
         if comptime!(!floats) {
-            level = to_column_order(&level_words, part);
+            level = to_column_order(&level_words, 0u32, part);
         }
-        let reached = ReachedBits { above: to_column_order(&above_words, part), level };
+        let reached = ReachedBits { above: to_column_order(&above_words, 0u32, part), level };
         let counts = reached.counts();
         let sums = team.running_sum(counts);
         if UNIT_POS_X == comptime!(part.lanes - 1) {

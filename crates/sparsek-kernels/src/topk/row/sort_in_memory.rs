@@ -1,6 +1,6 @@
 //! Sorts the selected elements by value, then index, where the routine did not: up to
-//! [`MAX_RANKED`] by ranks, k² comparisons in one launch; above, by a bitonic network in log²k
-//! launches.
+//! [`MAX_RANKED`] by ranks, k² comparisons in one launch; above, by digits, see
+//! [`radix_sort`](super::radix_sort); without planes by a bitonic network in log²k launches.
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
@@ -111,11 +111,13 @@ impl Job<'_> {
         indices: Handle,
     ) -> Result<Selected, KernelError> {
         if self.options.k <= MAX_RANKED {
-            self.rank::<E>(&values, &indices)
-        } else {
-            self.bitonic::<E>(&values, &indices)?;
-            Ok(Selected { values, indices })
+            return self.rank::<E>(&values, &indices);
         }
+        if let Some(sorted) = self.radix_sort::<E>(&values, &indices)? {
+            return Ok(sorted);
+        }
+        self.bitonic::<E>(&values, &indices)?;
+        Ok(Selected { values, indices })
     }
 
     fn rank<E: Element>(&self, values: &Handle, indices: &Handle) -> Result<Selected, KernelError> {

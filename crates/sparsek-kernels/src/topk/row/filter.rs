@@ -1,0 +1,594 @@
+//! Routine `filter`: several cubes per row, which read it once. Two launches:
+//!
+//! ```text
+//! floors: floor of a row <- a threshold of a sample, with a margin
+//! filter: each tile of a row appends its elements above the floor to a list of the row
+//!         the last tile of a row to arrive selects from the list
+//! ```
+//!
+//! Tiles append in any order and note where; the list is read in index order, so scheduling changes
+//! no result. Too few elements above the floor mean that many equal it: then the first tiles are
+//! read again, until they hold enough equal ones. Short rows are listed whole. If a sample misleads,
+//! the last tile selects as `cube` does.
+
+use cubecl::{ir::ElemType, prelude::*};
+
+use super::{
+    config::CandidateConfig,
+    cube::{place_elements, select_in_memory},
+    layout::{MemoryCall, MemoryOutput, RowElements, RowLayout, RowRequest},
+    loaded::{LoadedRow, RowSource},
+    sampled::{ReachedBits, SampledThreshold, Sampling, sampled_floor, to_column_order},
+};
+use crate::{
+    primitives::team::{Team, exchange},
+    topk::{
+        key::{Element, ordered_key},
+        threshold::{
+            normal::normal_on_device,
+            search::{
+                Cursor, KeyBracket, KeyRange, SearchParams, SearchRow, SearchRowExpand, Threshold,
+                find_threshold,
+            },
+        },
+        tuning::{CUBE_ITEMS, FILTER_TOGETHER, SAMPLE_MARGIN, SAMPLE_SLACK, TILE_ITEMS},
+    },
+};
+
+/// Words of a tile in the table: its first place in the list, elements above the floor, level.
+pub(super) const TILE_WORDS: usize = 3;
+/// Entries of a row among the floors: the floor, its kind.
+pub(super) const FLOOR_WORDS: usize = 2;
+
+const KEY: u32 = 0;
+const FLOAT: u32 = 1;
+/// All elements are listed.
+const NONE: u32 = 2;
+
+#[derive(CubeType, CubeLaunch, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+pub(crate) struct FilterSizes {
+    /// Of the longest row.
+    pub tiles: u32,
+    /// Of a row's list.
+    pub capacity: u32,
+}
+
+/// How rows are cut into tiles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Tiling {
+    /// Loads of a whole cube in a tile.
+    pub steps: u32,
+    /// Of the longest row, rounded up to compile few kernels.
+    pub max_tiles: usize,
+}
+
+impl Tiling {
+    pub fn cols(&self, units: u32) -> u32 {
+        units * TILE_ITEMS as u32 * self.steps
+    }
+}
+
+/// The lists of all rows, and where tiles wrote.
+#[derive(CubeType, CubeLaunch)]
+pub(crate) struct Lists<E: Element> {
+    table: &'static mut [u32],
+    values: &'static mut [E],
+    columns: &'static mut [u32],
+    sizes: FilterSizes,
+}
+
+/// Writes the floors and clears the counters, one cube per row.
+#[cube(launch_unchecked, address_type = "dynamic")]
+pub(crate) fn write_floors<E: Element, N: Size>(
+    input: &[Vector<E, N>],
+    lengths: ComptimeOption<&[u32]>,
+    floors: &mut [E::Key],
+    counters: &mut [u32],
+    layout: RowLayout,
+    params: SearchParams,
+    sizes: FilterSizes,
+    #[comptime] config: CandidateConfig,
+) {
+    let row = CUBE_POS;
+    if row >= layout.rows {
+        terminate!();
+    }
+    let request = RowRequest::new(lengths, row, layout, params);
+    let memory = comptime!(config.memory);
+    let mut kind = NONE.runtime();
+    let mut floor = E::Key::min_value();
+    if request.layout.cols > sizes.capacity {
+        let source =
+            RowSource::<E, N>::new(input, row, request.layout, memory.strided, memory.search);
+        let sampling = sampling(&request, N::value().comptime() as u32, config);
+        let sampled = sampled_floor::<E, N>(&source, &sampling, FILTER_TOGETHER, config);
+        kind = KEY.runtime();
+        floor = sampled.key;
+        if comptime!(config.floats) {
+            if sampled.found {
+                kind = FLOAT.runtime();
+                floor = E::Key::cast_from(u32::reinterpret(sampled.value));
+            }
+        }
+    }
+    if UNIT_POS == 0 {
+        floors[row * FLOOR_WORDS] = floor;
+        floors[row * FLOOR_WORDS + 1] = E::Key::cast_from(kind);
+        counters[row] = 0u32;
+        counters[layout.rows + row] = 0u32;
+    }
+}
+
+/// As `sample_plan`.
+#[cube]
+fn sampling(request: &RowRequest, width: u32, #[comptime] config: CandidateConfig) -> Sampling {
+    let samples = comptime!(config.sample.lanes * config.sample.items() as u32);
+    let margin = comptime!(SAMPLE_MARGIN as f32);
+    let cols = request.layout.cols;
+    let share = comptime!(samples as f32) / f32::cast_from(cols);
+    let expected = f32::cast_from(request.params.k) * share;
+    let rank = u32::cast_from(f32::ceil(expected + margin * f32::sqrt(expected) + margin));
+    let slack = u32::cast_from(f32::ceil(f32::cast_from(rank) / comptime!(SAMPLE_SLACK as f32)));
+    Sampling {
+        rank,
+        slack,
+        normal: normal_on_device(rank + slack / 2, samples.runtime()),
+        // Groups of loads start at whole ones.
+        spacing: cols / (samples / width) / width * width,
+    }
+}
+
+/// Lists the elements of a tile, one cube per tile; the last of a row selects. Writes in index
+/// order, or into a dense row of zeros.
+///
+/// `counters` are zero: the length of each list, then the tiles that have arrived. Needs storage
+/// visible to other cubes after [`sync_storage`].
+#[cube(launch_unchecked, address_type = "dynamic")]
+pub(crate) fn filter_select<E: Element, I: Numeric, N: Size>(
+    input: &[Vector<E, N>],
+    call: &mut MemoryCall<E, I>,
+    floors: &[E::Key],
+    counters: &[Atomic<u32>],
+    lists: &mut Lists<E>,
+    #[comptime] config: CandidateConfig,
+    #[comptime] tiling: Tiling,
+    #[define(I)] _index: ElemType,
+) {
+    let sizes = lists.sizes;
+    let row = CUBE_POS / sizes.tiles as usize;
+    if row >= call.layout.rows {
+        terminate!();
+    }
+    let number = (CUBE_POS - row * sizes.tiles as usize) as u32;
+    let memory = comptime!(config.memory);
+    let units = comptime!(config.list.lanes);
+    let elements = call.elements;
+    let mut output = call.output(row, memory);
+    let layout = output.request.layout;
+    let tile_cols = comptime!(tiling.cols(units));
+    let kind = u32::cast_from(floors[row * FLOOR_WORDS + 1]);
+    let tiles = select(kind == NONE, 1u32, (layout.cols + tile_cols - 1) / tile_cols);
+    if number >= tiles {
+        terminate!();
+    }
+    let list = TileList::<E> {
+        row,
+        kind,
+        floor: floors[row * FLOOR_WORDS],
+        layout,
+        sizes,
+        config,
+        tiling,
+    };
+    let mut keys = Shared::<[E::Key]>::new_slice(comptime!(config.capacity()));
+    let mut last = Shared::<[u32]>::new_slice(4usize);
+    if kind == NONE {
+        if UNIT_POS == 0 {
+            last[0] = 1u32;
+        }
+    } else {
+        list.append::<N>(input, elements, number, &counters[row], lists, &mut keys);
+        // A cube that sees the arrival sees the list.
+        sync_storage();
+        if UNIT_POS == 0 {
+            let earlier = counters[layout.rows + row].fetch_add(1u32);
+            last[0] = select(earlier + 1 == tiles, 1u32, 0u32);
+        }
+    }
+    sync_storage();
+    if last[0] == 1 {
+        if comptime!(memory.ragged) {
+            output.pad(UNIT_POS, units);
+        }
+        if output.request.params.k > 0 {
+            list.select::<I>(elements, &mut output, &*lists, &mut keys, tiles);
+        }
+    }
+}
+
+/// The list of a row, and what its elements reach.
+#[derive(CubeType, Clone, Copy)]
+struct TileList<E: Element> {
+    row: usize,
+    kind: u32,
+    floor: E::Key,
+    layout: RowLayout,
+    sizes: FilterSizes,
+    #[cube(comptime)]
+    config: CandidateConfig,
+    #[cube(comptime)]
+    tiling: Tiling,
+}
+
+#[cube]
+impl<E: Element> TileList<E> {
+    /// Position of a tile in the table.
+    fn entry(&self, tile: u32) -> usize {
+        (self.row * self.sizes.tiles as usize + tile as usize) * TILE_WORDS
+    }
+
+    fn start(&self) -> usize {
+        self.row * self.sizes.capacity as usize
+    }
+
+    fn append<N: Size>(
+        &self,
+        input: &[Vector<E, N>],
+        elements: &[E],
+        number: u32,
+        listed: &Atomic<u32>,
+        lists: &mut Lists<E>,
+        scratch: &mut Shared<[E::Key]>,
+    ) {
+        let memory = comptime!(self.config.memory);
+        let part = comptime!(self.config.part);
+        let units = comptime!(self.config.list.lanes);
+        let steps = comptime!(self.tiling.steps);
+        let step_cols = comptime!(part.lanes * TILE_ITEMS as u32);
+        let floor = SampledThreshold::<E> {
+            value: f32::reinterpret(u32::cast_from(self.floor)),
+            found: self.kind == FLOAT,
+            key: self.floor,
+        };
+        let source =
+            RowSource::<E, N>::new(input, self.row, self.layout, memory.strided, memory.search);
+        let cols = self.layout.cols;
+        // Planes read neighboring parts of the tile.
+        let tile = number * comptime!(self.tiling.cols(units));
+        let own = tile + UNIT_POS_Y * comptime!(step_cols * steps);
+        let mut words = Shared::<[u32]>::new_slice(comptime!((units * steps) as usize));
+        let mut level_count = 0u32;
+        for step in 0..steps {
+            let first = own + step * step_cols;
+            let team = Team::of(cols - min(first, cols), part, memory.ragged);
+            let loaded = LoadedRow::<E, N>::new(&source.rest_from(first), team);
+            let mut above = 0u32;
+            if comptime!(self.config.floats) {
+                if self.kind == FLOAT {
+                    let bits = ReachedBits::new::<E, N>(&loaded, &floor, true, memory.search);
+                    above = bits.above;
+                }
+            }
+            if self.kind == KEY {
+                let bits = ReachedBits::new::<E, N>(&loaded, &floor, false, memory.search);
+                above = bits.above;
+                level_count += bits.level.count_ones();
+            }
+            words[(step * units + UNIT_POS) as usize] = above;
+        }
+        sync_plane();
+
+        let plane = Team::new(0u32.runtime(), part);
+        let cube = Team::new(0u32.runtime(), comptime!(self.config.list));
+        let mut before = Array::<u32>::new(comptime!(steps as usize));
+        let mut ordered = Array::<u32>::new(comptime!(steps as usize));
+        let mut in_plane = 0u32;
+        #[unroll]
+        for step in 0..comptime!(steps as usize) {
+            let word = to_column_order(&words, comptime!(step as u32 * units), part);
+            let sum = plane.running_sum(word.count_ones());
+            ordered[step] = word;
+            before[step] = in_plane + sum - word.count_ones();
+            in_plane += plane_shuffle(sum, comptime!(part.lanes - 1));
+        }
+        let slots = exchange::<u32>(in_plane, comptime!(self.config.list));
+        let mut before_plane = 0u32;
+        let mut count = 0u32;
+        #[unroll]
+        for plane in 0..comptime!(self.config.list.planes as usize) {
+            before_plane += select(UNIT_POS_Y > comptime!(plane as u32), slots[plane], 0u32);
+            count += slots[plane];
+        }
+        let mut level = 0u32;
+        if self.kind == KEY {
+            level = cube.sum::<u32>(level_count);
+        }
+        let mut start = Shared::<[u32]>::new_slice(4usize);
+        if UNIT_POS == 0 {
+            let place = listed.fetch_add(count);
+            start[0] = place;
+            let entry = self.entry(number);
+            lists.table[entry] = place;
+            lists.table[entry + 1] = count;
+            lists.table[entry + 2] = level;
+        }
+        // Columns in order, so that stores are of neighbors. Longer lists than fit are not read.
+        let capacity = comptime!(self.config.capacity() as u32);
+        #[unroll]
+        for step in 0..comptime!(steps as usize) {
+            let first = own + comptime!(step as u32 * step_cols);
+            let first = first + UNIT_POS_X * comptime!(TILE_ITEMS as u32);
+            let mut place = before_plane + before[step];
+            let mut rest = ordered[step];
+            while rest != 0 {
+                let lowest = rest & (!rest + 1);
+                if place < capacity {
+                    let column = first + (lowest - 1).count_ones();
+                    scratch[place as usize] = E::Key::cast_from(column);
+                }
+                place += 1;
+                rest ^= lowest;
+            }
+        }
+        sync_cube();
+        let row = RowElements::new(elements, self.row, self.layout, memory);
+        let first = start[0];
+        let count = min(count, capacity - min(first, capacity));
+        let mut place = UNIT_POS;
+        while place < count {
+            let column = u32::cast_from(scratch[place as usize]);
+            let target = self.start() + (first + place) as usize;
+            lists.columns[target] = column;
+            lists.values[target] = row.value(column);
+            place += units;
+        }
+    }
+
+    fn select<I: Numeric>(
+        &self,
+        elements: &[E],
+        output: &mut MemoryOutput<E, I>,
+        lists: &Lists<E>,
+        keys: &mut Shared<[E::Key]>,
+        tiles: u32,
+    ) {
+        let memory = comptime!(self.config.memory);
+        let units = comptime!(self.config.list.lanes);
+        let k = output.request.params.k;
+        let row = RowElements::new(elements, self.row, self.layout, memory);
+        let before = self.counts_before(lists, tiles);
+        let above = before.above[tiles as usize];
+        let level = before.level[tiles as usize];
+        let enough_level = self.kind == KEY && above < k && above + level >= k;
+        if above <= self.sizes.capacity && (above >= k || enough_level) {
+            if above >= k {
+                let mut position = UNIT_POS;
+                while position < above {
+                    let found = self.candidate(&row, lists, &before, position, tiles);
+                    keys[position as usize] = ordered_key::<E>(found.value, memory.search.largest);
+                    position += units;
+                }
+                sync_cube();
+                let team = Team::new(above, comptime!(self.config.list));
+                let list = ListRow::<E> { keys: keys.clone(), team, units };
+                let threshold =
+                    find_threshold::<E, ListRow<E>>(&list, &output.request.params, memory.search);
+                let quota = k - threshold.above;
+                let mut totals = Cursor { above: 0u32.runtime(), level: 0u32.runtime() };
+                let mut first = UNIT_POS * CUBE_ITEMS;
+                let mut tile = 0u32;
+                while tile < above {
+                    let mut own = Cursor { above: 0u32.runtime(), level: 0u32.runtime() };
+                    for item in 0..CUBE_ITEMS {
+                        if first + item < above {
+                            own.place::<E::Key>(keys[(first + item) as usize], &threshold, quota);
+                        }
+                    }
+                    let packed = own.packed();
+                    let earlier = team.prefix_sum(packed);
+                    let mut cursor = totals.after(earlier);
+                    for item in 0..CUBE_ITEMS {
+                        let position = first + item;
+                        if position < above {
+                            let key = keys[position as usize];
+                            let placement = cursor.place::<E::Key>(key, &threshold, quota);
+                            if placement.member {
+                                let found = self.candidate(&row, lists, &before, position, tiles);
+                                found.write::<I>(output, placement.position);
+                            }
+                        }
+                    }
+                    totals.skip(team.sum::<u32>(packed));
+                    tile += comptime!(units * CUBE_ITEMS);
+                    first += comptime!(units * CUBE_ITEMS);
+                }
+            } else {
+                // The tiles that hold the first equal elements, then the rest of the list.
+                let quota = k - above;
+                let mut low = 0u32;
+                let mut high = tiles;
+                while high - low > 1 {
+                    let middle = (low + high) / 2;
+                    let holds = before.level[middle as usize] >= quota;
+                    high = select(holds, middle, high);
+                    low = select(holds, low, middle);
+                }
+                let end = min(high * comptime!(self.tiling.cols(units)), self.layout.cols);
+                let threshold = Threshold::<E::Key> { low: self.floor, high: self.floor, above };
+                let counts = Shared::<[u32]>::new_slice(units as usize);
+                place_elements::<E, I>(&row, output, &threshold, quota, end, counts, units);
+                let mut position = before.above[high as usize] + UNIT_POS;
+                while position < above {
+                    let found = self.candidate(&row, lists, &before, position, tiles);
+                    found.write::<I>(output, position + quota);
+                    position += units;
+                }
+            }
+        } else {
+            select_in_memory::<E, I>(elements, output, units);
+        }
+    }
+
+    fn counts_before(&self, lists: &Lists<E>, tiles: u32) -> CountsBefore {
+        let max_tiles = comptime!(self.tiling.max_tiles);
+        let units = comptime!(self.config.list.lanes);
+        let team = Team::new(0u32.runtime(), comptime!(self.config.list));
+        let mut above_before = Shared::<[u32]>::new_slice(max_tiles + 1);
+        let mut level_before = Shared::<[u32]>::new_slice(max_tiles + 1);
+        let mut shift = Shared::<[u32]>::new_slice(max_tiles);
+        let mut above = 0u32;
+        let mut level = 0u32;
+        let mut chunk = 0u32;
+        while chunk < tiles {
+            let tile = chunk + UNIT_POS;
+            let mut own_above = 0u32;
+            let mut own_level = 0u32;
+            let mut place = 0u32;
+            if self.kind == NONE {
+                own_above = select(tile == 0, self.layout.cols, 0u32);
+            } else if tile < tiles {
+                let entry = self.entry(tile);
+                place = lists.table[entry];
+                own_above = lists.table[entry + 1];
+                own_level = lists.table[entry + 2];
+            }
+            let through_above = above + team.prefix_sum(own_above) + own_above;
+            let through_level = level + team.prefix_sum(own_level) + own_level;
+            if tile < tiles {
+                above_before[tile as usize + 1] = through_above;
+                shift[tile as usize] = place + own_above - through_above;
+                level_before[tile as usize + 1] = through_level;
+            }
+            sync_cube();
+            let last = min(chunk + units, tiles);
+            above = above_before[last as usize];
+            level = level_before[last as usize];
+            chunk += units;
+        }
+        if UNIT_POS == 0 {
+            above_before[0] = 0u32;
+            level_before[0] = 0u32;
+        }
+        sync_cube();
+        CountsBefore {
+            above: above_before.clone(),
+            level: level_before.clone(),
+            shift: shift.clone(),
+        }
+    }
+
+    /// The candidate at a position in index order.
+    fn candidate(
+        &self,
+        row: &RowElements<E>,
+        lists: &Lists<E>,
+        before: &CountsBefore,
+        position: u32,
+        tiles: u32,
+    ) -> Candidate<E> {
+        let mut candidate = Candidate::<E> { column: position, value: E::from_int(0) };
+        if self.kind == NONE {
+            candidate.value = row.value(position);
+        } else {
+            // The last tile that starts at or before the position.
+            let mut low = 0u32;
+            let mut high = tiles;
+            while high - low > 1 {
+                let middle = (low + high) / 2;
+                let starts = before.above[middle as usize] <= position;
+                low = select(starts, middle, low);
+                high = select(starts, high, middle);
+            }
+            let place = self.start() + (position + before.shift[low as usize]) as usize;
+            candidate.column = lists.columns[place];
+            candidate.value = lists.values[place];
+        }
+        candidate
+    }
+}
+
+#[derive(CubeType, Clone, Copy)]
+struct Candidate<E: Element> {
+    column: u32,
+    value: E,
+}
+
+#[cube]
+impl<E: Element> Candidate<E> {
+    fn write<I: Numeric>(&self, output: &mut MemoryOutput<E, I>, slot: u32) {
+        if comptime!(output.config.dense) {
+            output.set_dense(self.column, self.value);
+        }
+        output.set(slot, self.value, I::cast_from(self.column));
+    }
+}
+
+/// Elements above the floor and level with it in the tiles before.
+#[derive(CubeType)]
+struct CountsBefore {
+    above: Shared<[u32]>,
+    level: Shared<[u32]>,
+    /// From a position in index order to a place in the list.
+    shift: Shared<[u32]>,
+}
+
+/// The keys of a list.
+#[derive(CubeType)]
+struct ListRow<E: Element> {
+    keys: Shared<[E::Key]>,
+    /// With the length as `cols`.
+    team: Team,
+    #[cube(comptime)]
+    units: u32,
+}
+
+#[cube]
+impl<E: Element> SearchRow<E> for ListRow<E> {
+    fn bracket(&self, _k: u32) -> KeyBracket<E::Key> {
+        let mut low = E::Key::max_value();
+        let mut high = E::Key::min_value();
+        let mut position = UNIT_POS;
+        while position < self.team.cols {
+            let key = self.keys[position as usize];
+            low = min(low, key);
+            high = max(high, key);
+            position += self.units;
+        }
+        KeyBracket::<E::Key> {
+            low: self.team.min::<E::Key>(low),
+            high: self.team.max::<E::Key>(high),
+            expected: f32::cast_from(self.team.cols),
+        }
+    }
+
+    /// Only other methods ask.
+    fn finite_range(&self) -> KeyRange<E::Key> {
+        KeyRange::<E::Key> { low: E::Key::min_value(), high: E::Key::max_value() }
+    }
+
+    fn count(&self, key: E::Key) -> u32 {
+        let mut count = 0u32;
+        let mut position = UNIT_POS;
+        while position < self.team.cols {
+            count += select(self.keys[position as usize] >= key, 1u32, 0u32);
+            position += self.units;
+        }
+        self.team.sum::<u32>(count)
+    }
+
+    fn greatest(&self, key: E::Key) -> E::Key {
+        let mut greatest = E::Key::min_value();
+        let mut position = UNIT_POS;
+        while position < self.team.cols {
+            let other = self.keys[position as usize];
+            greatest = max(greatest, select(other <= key, other, greatest));
+            position += self.units;
+        }
+        self.team.max::<E::Key>(greatest)
+    }
+
+    fn agreed(&self, condition: bool) -> bool {
+        condition
+    }
+}
