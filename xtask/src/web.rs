@@ -39,14 +39,12 @@ pub fn command(options: &Options) -> Result {
     }
 }
 
-/// Lints, builds and tests the page where Rust's target and Chromium are installed.
+/// Builds and tests the page where Rust's target and Chromium are installed.
 pub fn check() -> Result {
     if let Some(reason) = lacks_target().or_else(lacks_chromium) {
         say!("web page: skipped, {reason}");
         return Ok(());
     }
-    let lints = ["clippy", "--profile=web", "--lib", "--target", TARGET, PACKAGE];
-    run(wasm(lints).args(["--", "-D", "warnings"]))?;
     let lints = ["clippy", "--release", "--features=tool", "--bins", "--tests", PACKAGE];
     run(cargo(lints).args(["--", "-D", "warnings"]))?;
     run(&mut cargo(["test", "--release", "--features=tool", PACKAGE]))?;

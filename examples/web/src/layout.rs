@@ -58,7 +58,7 @@ fn forces(places: &[[f32; 2]], edges: &[u32], length: f32) -> Vec<[f32; 2]> {
     forces
 }
 
-/// Fills the square, keeping proportions.
+/// Fills the square.
 fn fit(places: &[[f32; 2]]) -> Vec<f32> {
     let (mut low, mut high) = ([f32::INFINITY; 2], [f32::NEG_INFINITY; 2]);
     for place in places {
@@ -67,9 +67,12 @@ fn fit(places: &[[f32; 2]]) -> Vec<f32> {
             high[axis] = high[axis].max(place[axis]);
         }
     }
-    let side = (high[0] - low[0]).max(high[1] - low[1]).max(1e-9);
-    let center = [0, 1].map(|axis| (low[axis] + high[axis]) / 2.0);
-    let fitted = |place: &[f32; 2]| [0, 1].map(|axis| 0.5 + (place[axis] - center[axis]) / side);
+    let fitted = |place: &[f32; 2]| {
+        [0, 1].map(|axis| match high[axis] - low[axis] {
+            side if side > 1e-6 => (place[axis] - low[axis]) / side,
+            _ => 0.5,
+        })
+    };
     places.iter().flat_map(fitted).collect()
 }
 

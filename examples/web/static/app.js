@@ -77,6 +77,22 @@ export function value_of(slider) {
   return "power" in slider.dataset ? 2 ** slider.valueAsNumber : slider.valueAsNumber;
 }
 
+/** What the browser says about the GPU. */
+async function adapter() {
+  const found = await navigator.gpu.requestAdapter({ powerPreference: "high-performance" });
+  const { vendor, architecture, description } = found?.info ?? {};
+  return [vendor, architecture, description].filter(Boolean).join(" ") || "unnamed";
+}
+
+/** After a panic a promise may never settle, and the module cannot go on. */
+addEventListener("error", ({ message }) => {
+  const text = `Failed: ${globalThis.sparsekPanic ?? message}. Reload the page to go on.`;
+  for (const panel of document.querySelectorAll("[data-state=busy]")) {
+    panel.querySelector(".check").textContent = text;
+    panel.dataset.state = "failed";
+  }
+});
+
 async function open() {
   const about = $("#backend");
   setUpTabs();
@@ -88,7 +104,7 @@ async function open() {
   if (wanted && navigator.gpu) {
     const backend = await wasm.open_webgpu();
     webgpu = backend.webgpu;
-    reason = backend.about;
+    reason = webgpu ? `${await adapter()}; ${backend.about}` : backend.about;
   } else if (wanted) {
     reason = "this browser has no WebGPU";
   }

@@ -17,14 +17,14 @@ export function setUpTraining(wasm, panel, run, device) {
   const drawGraph = (predictions) => (context, width, height) => {
     const radius = network.nodes > 100 ? 4 : 8;
     drawEdges(context, width, height, positions, network.edges, color("edge"), network.nodes > 100 ? 0.4 : 1);
-    const [ink, bad] = [color("ink"), color("bad")];
+    const ink = color("ink");
     for (let node = 0; node < network.nodes; node++) {
       const at = place(positions, node, width, height);
       const known = predictions.length > 0;
       drawNode(context, at, radius, known ? classColor(predictions[node]) : color("soft"),
         network.train.has(node) && network.nodes <= 100 && ink);
       if (known && predictions[node] !== network.labels[node]) {
-        context.strokeStyle = bad;
+        context.strokeStyle = ink;
         context.lineWidth = 2;
         context.beginPath();
         for (const side of [-1, 1]) {

@@ -20,7 +20,7 @@ static ERRORS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 pub struct Backend {
     /// Whether WebGPU runs.
     pub webgpu: bool,
-    /// The adapter, or why there is none.
+    /// Limits of the device, or why there is none.
     pub about: String,
 }
 
@@ -36,13 +36,9 @@ pub async fn open_webgpu() -> Backend {
         let mut errors = ERRORS.lock().unwrap_or_else(PoisonError::into_inner);
         errors.push(format!("{error}"));
     }));
-    let info = setup.adapter.get_info();
-    let limits = setup.device.limits();
-    let name = [info.name, info.driver, info.driver_info];
-    let name: Vec<String> = name.into_iter().filter(|part| !part.is_empty()).collect();
+    let (info, limits) = (setup.adapter.get_info(), setup.device.limits());
     let about = format!(
-        "{}; {} KiB of workgroup memory, {} units, {} buffers, subgroups of {} to {}",
-        if name.is_empty() { "unnamed adapter".to_string() } else { name.join(", ") },
+        "{} KiB of workgroup memory, {} units, {} buffers, subgroups of {} to {}",
         limits.max_compute_workgroup_storage_size >> 10,
         limits.max_compute_invocations_per_workgroup,
         limits.max_storage_buffers_per_shader_stage,

@@ -22,7 +22,12 @@ fn start() {
     // SAFETY: the linker defines it. Calling it here, once, keeps the linker from calling it at the
     // start of every export. It registers CubeCL's operations.
     unsafe { __wasm_call_ctors() };
-    std::panic::set_hook(Box::new(|info| web_sys::console::error_1(&info.to_string().into())));
+    std::panic::set_hook(Box::new(|info| {
+        let text = JsValue::from(info.to_string());
+        web_sys::console::error_1(&text);
+        // The page shows it: a promise that waits for a panicked task never settles.
+        let _ = js_sys::Reflect::set(&js_sys::global(), &"sparsekPanic".into(), &text);
+    }));
 }
 
 /// Milliseconds since the page began.

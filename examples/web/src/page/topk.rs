@@ -24,7 +24,7 @@ pub struct Topk {
     pub first: f64,
     /// Milliseconds of the fastest run, with reading the result; of Flex without WebGPU.
     pub ms: f64,
-    /// Milliseconds of Flex.
+    /// Milliseconds of the fastest run of Flex.
     pub flex: f64,
     /// Whether values and indices equal Flex's, bit for bit; true without WebGPU.
     pub equal: bool,
@@ -45,29 +45,34 @@ pub async fn topk(
     let upload = |device: &Device| {
         Tensor::<2>::from_data(TensorData::new(data.clone(), [rows, cols]), device)
     };
-    let x = upload(&flex());
-    let start = now();
-    let expected = select(x, &options).await?;
-    let flex = now() - start;
+    let (expected, [first, flex]) = timed(&upload(&flex()), &options).await?;
     let Some(device) = webgpu() else {
         let indices = expected.1;
-        return Ok(Topk { data, indices, first: flex, ms: flex, flex, equal: true });
+        return Ok(Topk { data, indices, first, ms: flex, flex, equal: true });
     };
-    let x = upload(&device);
-    let start = now();
-    let found = select(x.clone(), &options).await?;
-    let first = now() - start;
+    let (found, [first, ms]) = timed(&upload(&device), &options).await?;
     let equal = same_bits(&found.0, &expected.0) && found.1 == expected.1;
-    let mut ms = first;
-    for _ in 0..RUNS {
-        let start = now();
-        select(x.clone(), &options).await?;
-        ms = ms.min(now() - start);
-    }
     Ok(Topk { data, indices: found.1, first, ms, flex, equal })
 }
 
-async fn select(x: Tensor<2>, options: &TopkOptions) -> Result<(Vec<f32>, Vec<u32>), JsError> {
+/// Values and indices.
+type Found = (Vec<f32>, Vec<u32>);
+
+/// The selection, and milliseconds of the first and of the fastest run.
+async fn timed(x: &Tensor<2>, options: &TopkOptions) -> Result<(Found, [f64; 2]), JsError> {
+    let start = now();
+    let found = select(x.clone(), options).await?;
+    let first = now() - start;
+    let mut fastest = first;
+    for _ in 0..RUNS {
+        let start = now();
+        select(x.clone(), options).await?;
+        fastest = fastest.min(now() - start);
+    }
+    Ok((found, [first, fastest]))
+}
+
+async fn select(x: Tensor<2>, options: &TopkOptions) -> Result<Found, JsError> {
     let (values, indices) = try_topk(x, options, 1)?;
     Ok((floats(values).await?, ints(indices).await?))
 }
