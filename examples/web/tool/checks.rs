@@ -5,7 +5,7 @@
 
 use std::{
     env, fs,
-    path::Path,
+    path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
@@ -14,6 +14,7 @@ use serde_json::json;
 use crate::{
     Result,
     browser::{Browser, WEBGPU},
+    sample::dense,
     server,
 };
 
@@ -35,7 +36,7 @@ pub fn run(folder: &Path, shots: &Path) -> Result {
     );
     page.seen("shows its first result", &format!("{} ms after it was opened", page.first()?));
     page.selects()?;
-    page.finds_neighbors(&folder.join("sample.npz"))?;
+    page.finds_neighbors()?;
     page.trains()?;
     page.is_used_by_keyboard()?;
     page.fits(shots)?;
@@ -52,7 +53,7 @@ pub fn run(folder: &Path, shots: &Path) -> Result {
     page.seen("shows its first result", &format!("{} ms after it was opened", page.first()?));
     page.select_rows(&[10, 8, 16, 0])?;
     page.load_sample()?;
-    page.train("karate", 8, 20)?;
+    page.train("karate", 16, 30)?;
     page.browser.screen(WIDTHS[0], false)?;
     page.browser.screenshot(&shots.join("flex-training-1280-light.png"))?;
     page.is_silent()?;
@@ -162,7 +163,7 @@ impl Page {
         Ok(())
     }
 
-    fn finds_neighbors(&self, sample: &Path) -> Result {
+    fn finds_neighbors(&self) -> Result {
         self.load_sample()?;
         let script =
             "return [...document.querySelector('#panel-neighbors form').elements.metric.options]
@@ -190,19 +191,27 @@ impl Page {
             return Err(format!("a click on {name} selects {selected}"));
         }
         self.seen("neighbors are clicked through", &selected);
-        // A file of the user's, whose rows have no names.
-        let file = sample.canonicalize().map_err(|e| format!("{}: {e}", sample.display()))?;
-        self.browser.keys("#panel-neighbors [name=file]", &file.to_string_lossy())?;
+        // A file of the user's: its rows have no names, and all distances are finite.
+        let own = Temporary::new("dense", &dense(60, 12)?)?;
+        self.browser.keys("#panel-neighbors [name=file]", &own.path())?;
         self.browser.wait(&format!("{title} == 'Row 1'"), LIMIT)?;
         let said = self.ended("neighbors")?;
         self.seen("neighbors of an uploaded file", &said);
-        let broken = env::temp_dir().join(format!("sparsek-web-{}.npz", std::process::id()));
-        fs::write(&broken, b"PK nothing").map_err(|e| e.to_string())?;
-        let path = broken.to_string_lossy().into_owned();
-        self.browser.keys("#panel-neighbors [name=file]", &path)?;
-        let refused = self.ended_badly("neighbors");
-        let _ = fs::remove_file(&broken);
-        self.seen("a broken file is refused", &refused?);
+        for metric in ["kl", "symmetric-kl", "jensen-shannon", "hellinger", "minkowski:3"] {
+            self.set("neighbors", &[("metric", metric.to_string())])?;
+            let said = self.change("neighbors", "metric")?;
+            let nearest = self
+                .browser
+                .text(&format!("document.querySelector('{second} span').textContent"))?;
+            if !nearest.parse::<f32>().is_ok_and(f32::is_finite) {
+                return Err(format!("the second distance by {metric} is {nearest}"));
+            }
+            self.seen(&format!("neighbors in the file, {metric}"), &said);
+        }
+        let broken = Temporary::new("broken", b"PK nothing")?;
+        self.browser.keys("#panel-neighbors [name=file]", &broken.path())?;
+        self.seen("a broken file is refused", &self.ended_badly("neighbors")?);
+        self.set("neighbors", &[("metric", "cosine".to_string())])?;
         self.load_sample()
     }
 
@@ -244,8 +253,7 @@ impl Page {
     }
 
     fn trains(&self) -> Result {
-        self.train("blocks", 8, 40)?;
-        self.train("karate", 8, 40)?;
+        self.train("karate", 16, 30)?;
         // Stopped after some epochs.
         self.set("training", &[("epochs", "200".to_string())])?;
         self.browser.click("#panel-training [name=train]")?;
@@ -258,7 +266,7 @@ impl Page {
             return Err("training does not stop".to_string());
         }
         self.seen("stops", &caption);
-        self.train("blocks", 8, 40)
+        self.train("blocks", 16, 16)
     }
 
     /// Arrows move between tabs, and between rows of the graph.
@@ -317,5 +325,27 @@ impl Page {
             }
             false => Err(format!("the console says:\n{}", complaints.join("\n"))),
         }
+    }
+}
+
+/// A file of this test.
+struct Temporary(PathBuf);
+
+impl Temporary {
+    fn new(name: &str, bytes: &[u8]) -> Result<Self> {
+        let name = format!("sparsek-web-{name}-{}.npz", std::process::id());
+        let file = env::temp_dir().join(name);
+        fs::write(&file, bytes).map_err(|e| format!("{}: {e}", file.display()))?;
+        Ok(Self(file))
+    }
+
+    fn path(&self) -> String {
+        self.0.to_string_lossy().into_owned()
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
     }
 }

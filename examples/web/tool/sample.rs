@@ -33,6 +33,20 @@ pub fn sample(root: &Path) -> Result<(Vec<u8>, Vec<String>)> {
     Ok((file, names))
 }
 
+/// A file of `rows` rows without zeros, so that no distance is infinite.
+pub fn dense(rows: usize, cols: usize) -> Result<Vec<u8>> {
+    let places = (0..rows).flat_map(|row| (0..cols).map(move |col| [row, col]));
+    let matrix = Matrix {
+        cols,
+        indptr: (0..=rows).map(|row| (row * cols) as i32).collect(),
+        indices: places.clone().map(|[_, col]| col as i32).collect(),
+        values: places
+            .map(|[row, col]| ((7 * row * row + 11 * col) % 13 + 1) as f32 / 3.0)
+            .collect(),
+    };
+    matrix.file().map_err(|e| format!("the matrix: {e}"))
+}
+
 fn documents(folder: &Path) -> Result<Vec<PathBuf>> {
     let entries = fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let files = entries.flatten().map(|entry| entry.path());
