@@ -77,10 +77,11 @@ export function value_of(slider) {
   return "power" in slider.dataset ? 2 ** slider.valueAsNumber : slider.valueAsNumber;
 }
 
-/** What the browser says about the GPU. */
+/** What the browser says about the GPU; nothing if it has none. */
 async function adapter() {
   const found = await navigator.gpu.requestAdapter({ powerPreference: "high-performance" });
-  const { vendor, architecture, description } = found?.info ?? {};
+  if (!found) return undefined;
+  const { vendor, architecture, description } = found.info;
   return [vendor, architecture, description].filter(Boolean).join(" ") || "unnamed";
 }
 
@@ -101,12 +102,14 @@ async function open() {
   const wanted = !new URLSearchParams(location.search).has("flex");
   let webgpu = false;
   let reason = "as asked";
-  if (wanted && navigator.gpu) {
-    const backend = await wasm.open_webgpu();
-    webgpu = backend.webgpu;
-    reason = webgpu ? `${await adapter()}; ${backend.about}` : backend.about;
-  } else if (wanted) {
-    reason = "this browser has no WebGPU";
+  if (wanted) {
+    const gpu = navigator.gpu ? await adapter() : undefined;
+    reason = navigator.gpu ? "the browser offers no GPU" : "the browser lacks it";
+    if (gpu) {
+      const backend = await wasm.open_webgpu();
+      webgpu = backend.webgpu;
+      reason = webgpu ? `${gpu}; ${backend.about}` : backend.about;
+    }
   }
   about.dataset.backend = webgpu ? "webgpu" : "flex";
   about.textContent = webgpu

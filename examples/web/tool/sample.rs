@@ -41,7 +41,7 @@ pub fn dense(rows: usize, cols: usize) -> Result<Vec<u8>> {
         indptr: (0..=rows).map(|row| (row * cols) as i32).collect(),
         indices: places.clone().map(|[_, col]| col as i32).collect(),
         values: places
-            .map(|[row, col]| ((7 * row * row + 11 * col) % 13 + 1) as f32 / 3.0)
+            .map(|[row, col]| ((131 * row + 71 * col + 17 * row * col) % 251 + 1) as f32 / 16.0)
             .collect(),
     };
     matrix.file().map_err(|e| format!("the matrix: {e}"))
