@@ -4,7 +4,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::process::{Result, built, cargo, run, succeeds};
+use crate::process::{Result, built, cargo, root, run, succeeds};
 
 #[derive(clap::Args)]
 pub struct Options {
@@ -67,7 +67,7 @@ fn build() -> Result<PathBuf> {
     let release = tool.parent().and_then(Path::parent).ok_or("no target folder")?;
     let module = release.join(TARGET).join("web/sparsek_web.wasm");
     let folder = release.join("web-page");
-    run(Command::new(tool).arg("bundle").args([&module, &folder]))?;
+    run(Command::new(tool).arg("bundle").args([&root(), &module, &folder]))?;
     Ok(folder)
 }
 

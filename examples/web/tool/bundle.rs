@@ -1,43 +1,30 @@
 //! Writes the page into a folder: bindings, static files and the sample.
 
-use std::{
-    env, fs,
-    io::Write,
-    path::{Path, PathBuf},
-};
+use std::{fs, io::Write, path::Path};
 
 use flate2::{Compression, write::GzEncoder};
 use wasm_bindgen_cli_support::Bindgen;
 
 use crate::{Result, sample::sample};
 
-/// Writes the page of a compiled module, and prints its size.
-pub fn write(module: &Path, folder: &Path) -> Result {
-    let package = package();
+/// Writes the page of a compiled module and of the checkout `root`, and prints its size.
+pub fn write(root: &Path, module: &Path, folder: &Path) -> Result {
     fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let mut bindgen = Bindgen::new();
     bindgen.input_path(module).typescript(false).remove_name_section(true);
     bindgen.remove_producers_section(true).out_name("sparsek_web");
     let web = bindgen.web(true).map_err(|e| e.to_string())?;
     web.generate(folder).map_err(|e| format!("{}: {e:#}", module.display()))?;
-    let statics = package.join("static");
+    let statics = root.join("examples/web/static");
     let entries = fs::read_dir(&statics).map_err(|e| format!("{}: {e}", statics.display()))?;
     for entry in entries.flatten() {
         let to = folder.join(entry.file_name());
         fs::copy(entry.path(), &to).map_err(|e| format!("{}: {e}", to.display()))?;
     }
-    let root = package.join("../..");
-    let (matrix, names) = sample(&root)?;
+    let (matrix, names) = sample(root)?;
     put(&folder.join("sample.npz"), &matrix)?;
     put(&folder.join("sample.txt"), (names.join("\n") + "\n").as_bytes())?;
     report(folder)
-}
-
-/// The folder of the package in the checkout that cargo runs this for.
-fn package() -> PathBuf {
-    let manifest =
-        env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
-    PathBuf::from(manifest)
 }
 
 fn put(file: &Path, bytes: &[u8]) -> Result {

@@ -14,15 +14,17 @@ use std::{env, path::Path, process::ExitCode};
 type Result<T = ()> = std::result::Result<T, String>;
 
 const USAGE: &str = "\
-usage: sparsek-web bundle MODULE.wasm FOLDER   writes the page
-       sparsek-web serve FOLDER [PORT]         serves it on 127.0.0.1
-       sparsek-web test FOLDER SCREENSHOTS     tests it in headless Chromium";
+usage: sparsek-web bundle ROOT MODULE.wasm FOLDER   writes the page of a checkout
+       sparsek-web serve FOLDER [PORT]              serves it on 127.0.0.1
+       sparsek-web test FOLDER SCREENSHOTS          tests it in headless Chromium";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match arguments[..] {
-        ["bundle", module, folder] => bundle::write(Path::new(module), Path::new(folder)),
+        ["bundle", root, module, folder] => {
+            bundle::write(Path::new(root), Path::new(module), Path::new(folder))
+        }
         ["serve", folder] => serve(folder, "8080"),
         ["serve", folder, port] => serve(folder, port),
         ["test", folder, shots] => checks::run(Path::new(folder), Path::new(shots)),
