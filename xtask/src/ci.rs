@@ -9,6 +9,7 @@ use crate::{
     check, guide,
     process::{Result, built, cargo, root, run, show, succeeds},
     test::{self, Plan},
+    web,
 };
 
 /// Runs all checks of a change, the quick ones first.
@@ -34,6 +35,7 @@ pub fn command() -> Result {
         .env("SPARSEK_BACKENDS", "flex"))?;
     deny()?;
     guide::check()?;
+    web::check()?;
     test::run_plan(&plan, &test::Options::all())?;
     plan.print_skipped();
     say!("\nall checks passed");

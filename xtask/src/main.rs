@@ -1,4 +1,5 @@
-//! Development commands: `cargo xtask test`, `cargo xtask ci` and `cargo xtask guide`.
+//! Development commands: `cargo xtask test`, `cargo xtask ci`, `cargo xtask guide` and
+//! `cargo xtask web`.
 
 #[macro_use]
 mod print;
@@ -9,6 +10,7 @@ mod environment;
 mod guide;
 mod process;
 mod test;
+mod web;
 
 use std::process::ExitCode;
 
@@ -29,6 +31,8 @@ enum Command {
     Ci,
     /// Builds docs/guide with mdbook.
     Guide,
+    /// Builds the page of examples/web.
+    Web(web::Options),
 }
 
 fn main() -> ExitCode {
@@ -36,6 +40,7 @@ fn main() -> ExitCode {
         Command::Test(options) => test::command(&options),
         Command::Ci => ci::command(),
         Command::Guide => guide::command(),
+        Command::Web(options) => web::command(&options),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -38,6 +38,10 @@ pub(crate) fn has_many_units(client: &Client) -> bool {
 pub(crate) const LLVMPIPE_REFUSAL: &str =
     "llvmpipe lacks the workgroup memory layouts that it is compiled with";
 
+/// Why kernels whose loops end at a value in shared memory run outside of browsers only.
+pub(crate) const BROWSER_REFUSAL: &str =
+    "browsers refuse barriers in loops that end when a value in shared memory says so";
+
 /// Iterations after which llvmpipe silently leaves loops.
 pub(crate) const LLVMPIPE_JUMPS: usize = 65_535;
 

@@ -107,7 +107,19 @@ fn write(file: &Path, arrays: &Arrays, method: CompressionMethod) -> Result<(), 
 fn load(backend: &Backend, arrays: &Arrays) -> Result<Csr, NpzError> {
     let file = Temporary::new(backend, "arrays");
     write(&file.0, arrays, CompressionMethod::Stored).expect("the fixture is written");
-    Csr::from_npz(&file.0, &backend.device)
+    let found = Csr::from_npz(&file.0, &backend.device);
+    let bytes = fs::read(&file.0).expect("the fixture is read");
+    let of_bytes = Csr::from_npz_bytes(&file.0, &bytes, &backend.device);
+    match (&found, &of_bytes) {
+        (Ok(found), Ok(of_bytes)) => {
+            assert_eq!(found.pattern(), of_bytes.pattern());
+            let [found, of_bytes] = [found, of_bytes].map(|csr| csr.values().to_data());
+            assert_eq!(found.as_bytes(), of_bytes.as_bytes());
+        }
+        (Err(found), Err(of_bytes)) => assert_eq!(found.to_string(), of_bytes.to_string()),
+        (found, of_bytes) => panic!("{found:?} from the file, {of_bytes:?} from its bytes"),
+    }
+    found
 }
 
 fn equals(csr: &Csr, indptr: &[u32], indices: &[u32], values: &[f64]) -> Result<(), String> {

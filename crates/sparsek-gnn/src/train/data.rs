@@ -1,5 +1,5 @@
 //! Features, targets and split masks on a device.
-use burn::tensor::{Device, Int, Tensor, TensorData, activation::log_sigmoid};
+use burn::tensor::{Device, Int, Tensor, TensorData, activation::log_sigmoid, read_sync};
 use sparsek::{
     dense::{class_hits, column_sums, cross_entropy},
     io::memory,
@@ -152,7 +152,7 @@ impl Splits {
     }
 
     /// One small read, or all logits for ROC-AUC. Counts are exact below 2^24.
-    pub(super) fn measure(
+    pub(super) async fn measure(
         &self,
         host: &NodeDataset,
         data: &DeviceData,
@@ -163,10 +163,10 @@ impl Splits {
         let count = |rows: Tensor<2>| column_sums(self.masks.clone() * rows);
         let counts = match (&data.goal, self.metric) {
             (_, Metric::RocAuc) => {
-                let logits = read(logits.reshape([-1]))?;
+                let logits = read_async(logits.reshape([-1])).await?;
                 let score = |nodes| self.metric.score(&logits, host, nodes);
                 let scores = [host.train(), host.val(), host.test()].map(score);
-                return Ok((f64::from(read(loss)?[0]), scores));
+                return Ok((f64::from(read_async(loss).await?[0]), scores));
             }
             (Goal::Classes { labels, .. }, _) => {
                 vec![count(class_hits(logits, labels.clone()).unsqueeze_dim(1))]
@@ -177,7 +177,7 @@ impl Splits {
                 vec![count(right), count((found + targets.clone()).sum_dim(1))]
             }
         };
-        let numbers = read(Tensor::cat([vec![loss], counts].concat(), 0))?;
+        let numbers = read_async(Tensor::cat([vec![loss], counts].concat(), 0)).await?;
         let numbers: Vec<f64> = numbers.into_iter().map(f64::from).collect();
         let score = |split: usize| match numbers.get(4 + split) {
             Some(all) => 2.0 * numbers[1 + split] / all.max(1.0),
@@ -199,6 +199,12 @@ fn sum(x: Tensor<2>) -> Tensor<1> {
 }
 
 pub(super) fn read(tensor: Tensor<1>) -> Result<Vec<f32>, TrainError> {
-    let numbers = tensor.try_into_vec_as::<f32>();
+    read_sync(read_async(tensor))
+}
+
+pub(super) async fn read_async(tensor: Tensor<1>) -> Result<Vec<f32>, TrainError> {
+    let data = tensor.into_data_async().await;
+    let data = data.map_err(|error| TrainError::Device(error.to_string()))?;
+    let numbers = data.try_into_vec_as::<f32>();
     numbers.map_err(|error| TrainError::Device(error.to_string()))
 }

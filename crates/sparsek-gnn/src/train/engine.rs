@@ -1,12 +1,12 @@
 //! Epochs and evaluation.
 use std::thread;
 
-use burn::tensor::{Device, Tensor};
+use burn::tensor::{Device, Tensor, read_sync};
 use rand::{SeedableRng, rngs::Xoshiro256PlusPlus, seq::SliceRandom};
 
 use super::{
     config::{Batching, TrainConfig},
-    data::{DeviceData, Splits, read},
+    data::{DeviceData, Splits, read_async},
     error::TrainError,
     metric::Metric,
     replicas::{Replicas, Share},
@@ -159,28 +159,40 @@ impl<'a> Engine<'a> {
         model: &M,
         loss: Option<Tensor<1>>,
     ) -> Result<Evaluation, TrainError> {
+        read_sync(self.measure_async(model, loss))
+    }
+
+    pub(super) async fn measure_async<M: NodeModel>(
+        &self,
+        model: &M,
+        loss: Option<Tensor<1>>,
+    ) -> Result<Evaluation, TrainError> {
         let (loss, [train, val, test]) = match (&self.whole, &self.splits) {
             (Some(whole), Some(splits)) => {
                 let logits = model.forward(self.host.graph(), whole.features.clone());
-                splits.measure(self.host, whole, logits, loss)?
+                splits.measure(self.host, whole, logits, loss).await?
             }
             _ => {
-                let logits = self.logits_by_batches(model)?;
+                let logits = self.logits_by_batches(model).await?;
                 let score = |nodes| self.metric.score(&logits, self.host, nodes);
                 let scores = [self.host.train(), self.host.val(), self.host.test()].map(score);
-                let loss = loss.map(read).transpose()?;
-                (loss.map_or(f64::NAN, |loss| loss[0].into()), scores)
+                let loss = match loss {
+                    Some(loss) => read_async(loss).await?[0].into(),
+                    None => f64::NAN,
+                };
+                (loss, scores)
             }
         };
         Ok(Evaluation { loss, train, val, test })
     }
 
-    fn logits_by_batches<M: NodeModel>(&self, model: &M) -> Result<Vec<f32>, TrainError> {
+    async fn logits_by_batches<M: NodeModel>(&self, model: &M) -> Result<Vec<f32>, TrainError> {
         let classes = self.host.classes();
         let mut all = vec![0f32; self.host.nodes() * classes];
-        let mut batch = |batch: Batch, wanted: usize| {
+        let mut batch = async |batch: Batch, wanted: usize| {
             let data = DeviceData::new(self.host, Some(&batch.nodes), (&[], 1), &self.device);
-            let logits = read(model.forward(&batch.graph, data.features).reshape([-1]))?;
+            let logits = model.forward(&batch.graph, data.features).reshape([-1]);
+            let logits = read_async(logits).await?;
             for (&node, row) in batch.nodes[..wanted].iter().zip(logits.chunks_exact(classes)) {
                 all[node as usize * classes..][..classes].copy_from_slice(row);
             }
@@ -191,13 +203,13 @@ impl<'a> Engine<'a> {
                 let mut sampler = NeighborSampler::new(self.host.graph(), fanouts.clone());
                 let splits = [self.host.train(), self.host.val(), self.host.test()].concat();
                 for (at, seeds) in splits.chunks(*nodes).enumerate() {
-                    batch(sampler.sample(seeds, at as u64), seeds.len())?;
+                    batch(sampler.sample(seeds, at as u64), seeds.len()).await?;
                 }
             }
             Batching::Full | Batching::Parts { .. } => {
                 for parts in self.groups(1, None).iter().flat_map(|step| self.induced(step)) {
                     let wanted = parts.nodes.len();
-                    batch(parts, wanted)?;
+                    batch(parts, wanted).await?;
                 }
             }
         }

@@ -69,6 +69,11 @@ impl<C: NodeModelConfig> Epochs<'_, C> {
     pub fn evaluate(&self) -> Result<Evaluation, TrainError> {
         self.engine.measure(&self.model().valid(), None)
     }
+
+    /// [`evaluate`](Epochs::evaluate) where reads cannot block, as in a browser.
+    pub async fn evaluate_async(&self) -> Result<Evaluation, TrainError> {
+        self.engine.measure_async(&self.model().valid(), None).await
+    }
 }
 
 const KEPT: &str = "put back after each epoch";

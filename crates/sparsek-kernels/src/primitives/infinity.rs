@@ -8,7 +8,7 @@ pub(crate) const INFINITY_BITS: u32 = 0x7f80_0000;
 /// +∞ in kernels, which must not name Rust's constants: WGSL has no such literal.
 ///
 /// Made from bits at run time, so that compilers do not fold it to one. They also fold functions of
-/// constants: ln 0 is no way around.
+/// constants, and drivers may compute ln 0 as finite: it is no way around.
 #[cube]
 pub fn infinity<F: Float>() -> F {
     F::cast_from(f32::reinterpret(INFINITY_BITS.runtime()))

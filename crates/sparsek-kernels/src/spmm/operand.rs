@@ -12,8 +12,8 @@ use crate::{
     launch::{argument, placeholder},
 };
 
-/// Of a kernel that takes an operand.
-const MAX_BUFFERS: usize = 10;
+/// Of a kernel that takes an operand without weights and factors, at most.
+const BUFFERS: usize = 6;
 
 /// The matrix `a(i, j) = rows[i] w[e] cols[j]` for the entry `e = (i, j)`.
 #[derive(Clone, Copy, Debug)]
@@ -47,6 +47,11 @@ impl Operand<'_> {
         }
     }
 
+    fn buffers(&self) -> usize {
+        let Factors { weighted, permuted, rows, cols } = self.factors();
+        BUFFERS + [weighted, permuted, rows, cols].into_iter().filter(|&there| there).count()
+    }
+
     /// Weights are of `dtype`, factors of `sum`.
     pub(super) fn arguments(
         &self,
@@ -57,7 +62,7 @@ impl Operand<'_> {
         let int = i32::elem_type_native();
         let csr = &self.csr;
         csr.check()?;
-        require_buffers(client, MAX_BUFFERS)?;
+        require_buffers(client, self.buffers())?;
         let nnz = csr.nnz.max(1);
         let placeholder = placeholder(client);
         let or_placeholder = |handle: Option<&Handle>, name, dtype, needed| match handle {
@@ -88,7 +93,15 @@ impl Operand<'_> {
     ) -> Result<EntriesLaunch<E, S>, KernelError> {
         let Arguments { indices, weights, entries, rows, cols } =
             self.arguments(client, dtype, sum)?;
-        Ok(EntriesLaunch::new(indices, weights, entries, rows, cols, self.factors()))
+        let factors = self.factors();
+        Ok(EntriesLaunch::new(
+            indices,
+            factors.weighted.then_some(weights).into(),
+            factors.permuted.then_some(entries).into(),
+            factors.rows.then_some(rows).into(),
+            factors.cols.then_some(cols).into(),
+            factors,
+        ))
     }
 }
 
@@ -107,13 +120,14 @@ impl Factors {
     }
 }
 
+/// Binds only what is there: WebGPU binds few buffers.
 #[derive(CubeType, CubeLaunch)]
 pub(super) struct Entries<E: Float, S: Float> {
-    indices: Box<[i32]>,
-    weights: Box<[E]>,
-    entries: Box<[i32]>,
-    rows: Box<[S]>,
-    cols: Box<[S]>,
+    indices: &'static [i32],
+    weights: ComptimeOption<&'static [E]>,
+    entries: ComptimeOption<&'static [i32]>,
+    rows: ComptimeOption<&'static [S]>,
+    cols: ComptimeOption<&'static [S]>,
     #[cube(comptime)]
     pub factors: Factors,
 }
@@ -126,23 +140,38 @@ impl<E: Float, S: Float> Entries<E, S> {
 
     pub fn factor(&self, entry: i32, column: usize) -> S {
         let mut factor = S::new(1.0);
-        if comptime!(self.factors.weighted) {
-            let from =
-                if comptime!(self.factors.permuted) { self.entries[entry as usize] } else { entry };
-            factor = S::cast_from(self.weights[from as usize]);
+        #[comptime]
+        match self.weights {
+            ComptimeOption::Some(weights) => {
+                let from = place_of(self.entries, entry);
+                factor = S::cast_from(weights[from as usize]);
+            }
+            ComptimeOption::None => {}
         }
-        if comptime!(self.factors.cols) {
-            factor *= self.cols[column];
+        #[comptime]
+        match self.cols {
+            ComptimeOption::Some(cols) => factor *= cols[column],
+            ComptimeOption::None => {}
         }
         factor
     }
 
     /// 1 when absent.
     pub fn row_factor(&self, row: usize) -> S {
-        let mut factor = S::new(1.0);
-        if comptime!(self.factors.rows) {
-            factor = self.rows[row];
+        #[comptime]
+        match self.rows {
+            ComptimeOption::Some(rows) => rows[row],
+            ComptimeOption::None => S::new(1.0),
         }
-        factor
+    }
+}
+
+/// Where the weight of an entry is.
+#[cube]
+fn place_of(entries: ComptimeOption<&[i32]>, entry: i32) -> i32 {
+    #[comptime]
+    match entries {
+        ComptimeOption::Some(entries) => entries[entry as usize],
+        ComptimeOption::None => entry,
     }
 }

@@ -22,8 +22,8 @@ use super::{
 };
 use crate::{
     device::{
-        LLVMPIPE_JUMPS, LLVMPIPE_REFUSAL, is_gpu, is_llvmpipe, plane_size, require_buffers,
-        require_dtype, units_per_cube,
+        BROWSER_REFUSAL, LLVMPIPE_JUMPS, LLVMPIPE_REFUSAL, is_gpu, is_llvmpipe, plane_size,
+        require_buffers, require_dtype, units_per_cube,
     },
     error::KernelError,
     launch::aligned,
@@ -136,12 +136,12 @@ pub(crate) fn cube_units(client: &Client, cols: usize) -> u32 {
 /// Chooses the first routine that can run:
 ///
 /// ```text
-/// planes, k <= DELEGATE_SELECTED, cols < DELEGATE_COLS: plane, delegate, block
 /// planes, ragged:                                       plane, block, filter
+/// planes, k <= DELEGATE_SELECTED, cols < DELEGATE_COLS: plane, delegate, block
 /// planes, else cols >= FILTER_COLS, many rows:          filter, sampled, block
 /// planes, else cols >= SAMPLED_COLS:                    plane, sampled, block, filter
 /// planes, else:                                         plane, block, sampled
-/// GPU, cols > MAX_UNIT_COLS:                            cube
+/// GPU, no browser, cols > MAX_UNIT_COLS:                cube
 /// any:                                                  unit
 /// ```
 pub(crate) fn select(client: &Client, problem: &RowProblem) -> Result<Routine, KernelError> {
@@ -161,8 +161,8 @@ pub(crate) fn select(client: &Client, problem: &RowProblem) -> Result<Routine, K
     if let Some(&routine) = preferred.iter().find(runs) {
         return Ok(routine);
     }
-    let routine =
-        if is_gpu(client) && problem.cols > MAX_UNIT_COLS { Routine::Cube } else { Routine::Unit };
+    let cube = is_gpu(client) && !cfg!(target_family = "wasm") && problem.cols > MAX_UNIT_COLS;
+    let routine = if cube { Routine::Cube } else { Routine::Unit };
     check(routine, client, problem)?;
     Ok(routine)
 }
@@ -203,6 +203,7 @@ pub(crate) fn check(
         Routine::Sampled => check_sampled(client, problem).or_else(refuse),
         Routine::Filter => check_filter(client, problem).or_else(refuse),
         Routine::Cube if is_llvmpipe(client) => refuse(LLVMPIPE_REFUSAL.into()),
+        Routine::Cube if cfg!(target_family = "wasm") => refuse(BROWSER_REFUSAL.into()),
         Routine::Unit if is_llvmpipe(client) => {
             let jumps = cols.div_ceil(UNIT_BLOCK as usize) * (problem.passes + 2) + problem.passes;
             if jumps > LLVMPIPE_JUMPS {

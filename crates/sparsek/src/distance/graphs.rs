@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use burn::{
     backend::Dispatch,
-    tensor::{Int, Tensor, TensorData},
+    tensor::{Int, Tensor, TensorData, read_sync},
 };
 
 use super::{
@@ -39,11 +39,21 @@ impl NearestNeighbors {
     /// graph.values().to_data().assert_eq(&TensorData::from([1.0, 5.0, 1.0]), false);
     /// ```
     pub fn kneighbors_graph(&self, query: Option<&Csr>, k: usize) -> Result<Csr, DistanceError> {
+        read_sync(self.kneighbors_graph_async(query, k))
+    }
+
+    /// [`kneighbors_graph`](NearestNeighbors::kneighbors_graph) where reads cannot block, as in a
+    /// browser.
+    pub async fn kneighbors_graph_async(
+        &self,
+        query: Option<&Csr>,
+        k: usize,
+    ) -> Result<Csr, DistanceError> {
         let rows = query.unwrap_or(&self.index).rows();
         check_size("entries", rows.saturating_mul(k)).map_err(CsrError::from)?;
         let (distances, indices) = self.kneighbors(query, k)?;
         let indptr = (0..=rows).map(|row| (row * k) as u32).collect();
-        let indices = indices.into_data();
+        let indices = indices.into_data_async().await.expect(RUNS);
         let indices = indices.iter::<i64>().map(|row| row as u32).collect();
         let pattern = Pattern::new(rows, self.index.rows(), indptr, indices);
         let pattern = pattern.map_err(CsrError::from)?;
@@ -81,9 +91,19 @@ impl NearestNeighbors {
     /// near.values().to_data().assert_eq(&TensorData::from([5.0, 1.0, 5.0, 1.0]), false);
     /// ```
     pub fn radius_neighbors(&self, query: Option<&Csr>, radius: f64) -> Result<Csr, DistanceError> {
+        read_sync(self.radius_neighbors_async(query, radius))
+    }
+
+    /// [`radius_neighbors`](NearestNeighbors::radius_neighbors) where reads cannot block, as in a
+    /// browser.
+    pub async fn radius_neighbors_async(
+        &self,
+        query: Option<&Csr>,
+        radius: f64,
+    ) -> Result<Csr, DistanceError> {
         match query {
-            Some(query) => self.radius_graph(query, None, radius),
-            None => self.radius_graph(&self.index, Some(0), radius),
+            Some(query) => self.radius_graph(query, None, radius).await,
+            None => self.radius_graph(&self.index, Some(0), radius).await,
         }
     }
 
@@ -98,11 +118,11 @@ impl NearestNeighbors {
         radius: f64,
     ) -> Result<Csr, DistanceError> {
         let first = rows.start;
-        self.radius_graph(&self.index.slice_rows(rows), Some(first), radius)
+        read_sync(self.radius_graph(&self.index.slice_rows(rows), Some(first), radius))
     }
 
     /// `exclude_self`: index row of the first query.
-    fn radius_graph(
+    async fn radius_graph(
         &self,
         query: &Csr,
         exclude_self: Option<usize>,
@@ -116,7 +136,7 @@ impl NearestNeighbors {
         for first in (0..rows).step_by(self.batch(across)) {
             let part = first..rows.min(first + self.batch(across));
             let distances = self.distances(&query.slice_rows(part))?;
-            graph.push(distances, exclude_self.map(|row| row + first))?;
+            graph.push(distances, exclude_self.map(|row| row + first)).await?;
         }
         let device = self.index.device();
         let values = match graph.values.is_empty() {
@@ -147,6 +167,8 @@ impl NearestNeighbors {
     }
 }
 
+const RUNS: &str = "the device runs";
+
 struct GraphBuilder {
     largest: bool,
     radius: f64,
@@ -161,7 +183,11 @@ impl GraphBuilder {
     }
 
     /// Appends accepted distances of some rows.
-    fn push(&mut self, distances: Tensor<2>, exclude_self: Option<usize>) -> Result<(), CsrError> {
+    async fn push(
+        &mut self,
+        distances: Tensor<2>,
+        exclude_self: Option<usize>,
+    ) -> Result<(), CsrError> {
         let [rows, across] = distances.dims();
         let before = self.indices.len();
         let mut spec =
@@ -176,7 +202,8 @@ impl GraphBuilder {
         let counts = Tensor::<2, Int>::from_dispatch(counts);
         let [_, parts] = counts.dims();
         let mut offsets = Vec::with_capacity(rows * parts);
-        for (item, count) in counts.into_data().iter::<u32>().enumerate() {
+        let counts = counts.into_data_async().await.expect(RUNS);
+        for (item, count) in counts.iter::<u32>().enumerate() {
             offsets.push(spec.total as u32);
             spec.total += count as usize;
             if (item + 1).is_multiple_of(parts) {
@@ -189,7 +216,8 @@ impl GraphBuilder {
         }
         let offsets = upload(&offsets, &device).into_dispatch();
         let (values, columns) = <Dispatch as DistanceOps>::list_within(distances, offsets, spec);
-        let columns = Tensor::<1, Int>::from_dispatch(columns).into_data();
+        let columns = Tensor::<1, Int>::from_dispatch(columns).into_data_async();
+        let columns = columns.await.expect(RUNS);
         self.indices.extend(columns.iter::<u32>());
         self.values.push(Tensor::from_dispatch(values));
         Ok(())

@@ -7,7 +7,7 @@ use std::{
 
 use burn::{
     backend::Dispatch,
-    tensor::{DType, Device, IndexingUpdateOp, Int, Tensor, TensorData},
+    tensor::{DType, Device, IndexingUpdateOp, Int, Tensor, TensorData, read_sync},
 };
 
 use super::{
@@ -150,11 +150,16 @@ impl Csr {
     /// assert_eq!(a.pattern().indices(), [1, 1]);
     /// ```
     pub fn from_dense(x: Tensor<2>) -> Result<Self, CsrError> {
+        read_sync(Self::from_dense_async(x))
+    }
+
+    /// [`from_dense`](Csr::from_dense) where reads cannot block, as in a browser.
+    pub async fn from_dense_async(x: Tensor<2>) -> Result<Self, CsrError> {
         let [rows, cols] = x.dims();
         check_size("rows", rows)?;
         check_size("columns", cols)?;
         check_dtype(x.dtype(), &x.device())?;
-        let elements = x.to_data();
+        let elements = x.to_data_async().await.expect("the device runs");
         let (mut indptr, mut indices, mut places) = (vec![0], Vec::new(), Vec::new());
         for row in 0..rows {
             for col in (0..cols).filter(|col| is_entry(&elements, row * cols + col)) {

@@ -1,8 +1,7 @@
 //! Loads files of scipy's `save_npz`.
 
 use std::{
-    fs::File,
-    io,
+    io::{self, Cursor, Read, Seek},
     path::{Path, PathBuf},
 };
 
@@ -71,28 +70,47 @@ impl Csr {
         options: impl Into<TensorCreationOptions>,
     ) -> Result<Self, NpzError> {
         let path = path.as_ref();
-        let options = options.into();
-        let dtype = options.dtype_or(options.device.settings().float_dtype.into());
-        let invalid = |source: CsrError| NpzError::Csr { file: path.to_path_buf(), source };
-        check_dtype(dtype, &options.device).map_err(invalid)?;
-        let (file, _) = input::open(path)
-            .map_err(|source| NpzError::Io { file: path.to_path_buf(), source })?;
-        let read = match dtype {
-            DType::F64 => read::<f64>(file),
-            _ => read::<f32>(file),
+        let open = || {
+            let opened = input::open(path).map(|(file, _)| file);
+            opened.map_err(|source| NpzError::Io { file: path.to_path_buf(), source })
         };
-        let (pattern, values) =
-            read.map_err(|reason| NpzError::Format { file: path.to_path_buf(), reason })?;
-        let values = Tensor::from_data(values, (&options.device, dtype));
-        Self::from_unsorted(&pattern, values).map_err(invalid)
+        load(path, open, options.into())
     }
+
+    /// [`from_npz`](Csr::from_npz) of a file's bytes. Errors call it `name`.
+    pub fn from_npz_bytes(
+        name: impl AsRef<Path>,
+        bytes: &[u8],
+        options: impl Into<TensorCreationOptions>,
+    ) -> Result<Self, NpzError> {
+        load(name.as_ref(), || Ok(Cursor::new(bytes)), options.into())
+    }
+}
+
+fn load<R: Read + Seek>(
+    name: &Path,
+    open: impl FnOnce() -> Result<R, NpzError>,
+    options: TensorCreationOptions,
+) -> Result<Csr, NpzError> {
+    let dtype = options.dtype_or(options.device.settings().float_dtype.into());
+    let invalid = |source: CsrError| NpzError::Csr { file: name.to_path_buf(), source };
+    check_dtype(dtype, &options.device).map_err(invalid)?;
+    let file = open()?;
+    let read = match dtype {
+        DType::F64 => read::<f64>(file),
+        _ => read::<f32>(file),
+    };
+    let (pattern, values) =
+        read.map_err(|reason| NpzError::Format { file: name.to_path_buf(), reason })?;
+    let values = Tensor::from_data(values, (&options.device, dtype));
+    Csr::from_unsorted(&pattern, values).map_err(invalid)
 }
 
 fn shown(path: &Path) -> String {
     text::clean(&path.display().to_string())
 }
 
-fn read<T: Value + Element>(file: File) -> Result<(Pattern, TensorData), String> {
+fn read<T: Value + Element>(file: impl Read + Seek) -> Result<(Pattern, TensorData), String> {
     let matrix = Matrix::<T>::read(&mut Npz::new(file)?, Values::Needed)?;
     let values = matrix.values.unwrap_or_default();
     // Pattern as read, sorted and as i32; sources; values twice.

@@ -7,7 +7,7 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::semiring::{Algebra, Rescale, Semiring, Strategy, Sums},
+    distance::semiring::{Algebra, Rescale, Semiring, Strategy, Sums, infinity},
     semiring,
 };
 
@@ -84,8 +84,7 @@ semiring! {
             let refused = lacking || sums.second_x + sums.second_y > S::new(0.0);
             let none = refused || core < S::new(0.0);
             let distance = (S::new(0.5) * select(none, S::new(0.0), core)).sqrt();
-            // − ln 0 is infinite.
-            distance - select(refused, S::new(0.0), S::new(1.0)).ln()
+            select(refused, infinity::<S>(), distance)
         }
     }
 }

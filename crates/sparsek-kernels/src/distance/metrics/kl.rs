@@ -53,7 +53,8 @@ semiring! {
         }
 
         fn dense_value<S: Float>(b: S) -> S {
-            select(b > S::new(0.0), b, S::new(0.0)).ln()
+            let positive = select(b > S::new(0.0), b, S::new(1.0));
+            select(b > S::new(0.0), positive.ln(), -infinity::<S>())
         }
 
         fn absent<S: Float>() -> S {
