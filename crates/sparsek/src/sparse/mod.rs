@@ -3,6 +3,7 @@
 //! - [`Pattern`]: a checked CSR pattern on the host; [`Adjacency`]: it and its transpose on a
 //!   device.
 //! - [`Csr`]: a matrix with values on a device; [`Compressed`]: rows that keep k elements.
+//! - Files of scipy and Matrix Market: [`Csr::from_npz`], [`Csr::from_mtx`], [`Csr::to_npz`].
 //! - [`spmm()`] and variants, [`spmm_max`]: products with dense tensors and compressed rows.
 //!
 //! Values are f32, f64, f16 or bf16, if the device has the dtype; 16-bit floats are summed in f32.
@@ -12,7 +13,7 @@ mod adjacency;
 mod compressed;
 mod csr;
 mod error;
-mod npz;
+mod files;
 mod pattern;
 mod sorted;
 mod spmm;
@@ -22,7 +23,7 @@ pub use adjacency::Adjacency;
 pub use compressed::{Compressed, sparse_topk, try_sparse_topk};
 pub use csr::{Csr, CsrData};
 pub use error::{CsrError, PatternError};
-pub use npz::NpzError;
+pub use files::FileError;
 pub(crate) use pattern::check_size;
 pub use pattern::{MAX_ENTRIES, Pattern};
 pub use spmm::{
