@@ -3,5 +3,6 @@
 pub mod dense;
 pub mod distance;
 pub mod layers;
+pub mod prepare;
 pub mod spmm;
 pub mod topk;

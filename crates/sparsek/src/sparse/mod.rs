@@ -4,6 +4,8 @@
 //!   device.
 //! - [`Csr`]: a matrix with values on a device; [`Compressed`]: rows that keep k elements.
 //! - Files of scipy and Matrix Market: [`Csr::from_npz`], [`Csr::from_mtx`], [`Csr::to_npz`].
+//! - Data preparation: [`Csr::normalize`], [`Csr::tfidf`], [`Csr::log1p`], [`Csr::scale`],
+//!   [`Csr::filter_rows`], [`Csr::vstack`].
 //! - [`spmm()`] and variants, [`spmm_max`]: products with dense tensors and compressed rows.
 //!
 //! Values are f32, f64, f16 or bf16, if the device has the dtype; 16-bit floats are summed in f32.
@@ -15,8 +17,10 @@ mod csr;
 mod error;
 mod files;
 mod pattern;
+mod prepare;
 mod sorted;
 mod spmm;
+mod stack;
 mod tensor;
 
 pub use adjacency::Adjacency;
@@ -26,6 +30,7 @@ pub use error::{CsrError, PatternError};
 pub use files::FileError;
 pub(crate) use pattern::check_size;
 pub use pattern::{MAX_ENTRIES, Pattern};
+pub use prepare::{Norm, Tfidf, UnknownNorm};
 pub use spmm::{
     Scaling, spmm, spmm_compressed, spmm_compressed_with, spmm_max, spmm_weighted, spmm_with,
 };
