@@ -1,0 +1,122 @@
+//! Neighbors by given distances.
+
+use burn::tensor::{Int, Tensor};
+
+use super::{
+    error::DistanceError,
+    graphs::{GraphBuilder, GraphMode, graph_of},
+    neighbors::{Nearest, without_self},
+};
+use crate::{
+    ops::distance_dtype,
+    sparse::{Csr, CsrError, check_size},
+    topk::{TopkOptions, topk},
+};
+
+/// Nearest neighbors by given distances: scikit-learn's `metric="precomputed"`.
+///
+/// Distances are f32 or f64; shorter floats become f32.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor, TensorData};
+/// use sparsek::distance::Precomputed;
+///
+/// let device = Device::flex();
+/// let between = [[0.0, 5.0, 1.0], [5.0, 0.0, 6.0], [1.0, 6.0, 0.0]];
+/// let index = Precomputed::fit(Tensor::from_data(between, &device)).unwrap();
+/// let (distances, indices) = index.kneighbors(None, 1).unwrap();
+/// distances.into_data().assert_eq(&TensorData::from([[1.0], [5.0], [1.0]]), false);
+/// indices.into_data().assert_eq(&TensorData::from([[2], [0], [0]]), false);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Precomputed {
+    distances: Tensor<2>,
+}
+
+impl Precomputed {
+    /// Takes the distances between index rows, `[n, n]`. Error: [`DistanceError::NotSquare`].
+    pub fn fit(distances: Tensor<2>) -> Result<Self, DistanceError> {
+        match distances.dims() {
+            [rows, cols] if rows != cols => Err(DistanceError::NotSquare { rows, cols }),
+            _ => Ok(Self { distances: wide(distances) }),
+        }
+    }
+
+    /// Distances and indices of the `k` nearest index rows: both `[m, k]`, nearest first, ties to
+    /// the lowest index, NaN last.
+    ///
+    /// `query`: distances to the index rows, `[m, n]`. Without one, the index queries itself,
+    /// without each row itself. Differentiable. [`DistanceError`] if `k` exceeds the rows, or
+    /// widths differ.
+    pub fn kneighbors(
+        &self,
+        query: Option<Tensor<2>>,
+        k: usize,
+    ) -> Result<(Tensor<2>, Tensor<2, Int>), DistanceError> {
+        let exclude_self = query.is_none();
+        let distances = self.rows(query)?;
+        let [_, rows] = distances.dims();
+        if k > rows.saturating_sub(usize::from(exclude_self)) {
+            return Err(DistanceError::Neighbors { k, rows, exclude_self });
+        }
+        Ok(match exclude_self && k > 0 {
+            true => {
+                let (values, indices) = nearest(distances, k + 1);
+                without_self(values, indices, 0)
+            }
+            false => nearest(distances, k),
+        })
+    }
+
+    /// [`kneighbors`](Precomputed::kneighbors) as a matrix `[m, n]`, as
+    /// [`NearestNeighbors::kneighbors_graph_with`](super::NearestNeighbors::kneighbors_graph_with).
+    pub fn kneighbors_graph(
+        &self,
+        query: Option<Tensor<2>>,
+        k: usize,
+        mode: GraphMode,
+    ) -> Result<Csr, DistanceError> {
+        let rows = query.as_ref().unwrap_or(&self.distances).dims()[0];
+        check_size("entries", rows.saturating_mul(k)).map_err(CsrError::from)?;
+        let found = self.kneighbors(query, k)?;
+        Ok(mode.apply(graph_of(found, self.distances.dims()[0])?))
+    }
+
+    /// Index rows within `radius` as a matrix, as
+    /// [`NearestNeighbors::radius_neighbors_graph`](super::NearestNeighbors::radius_neighbors_graph).
+    pub fn radius_neighbors_graph(
+        &self,
+        query: Option<Tensor<2>>,
+        radius: f64,
+        mode: GraphMode,
+    ) -> Result<Csr, DistanceError> {
+        let first = query.is_none().then_some(0);
+        let distances = self.rows(query)?;
+        let across = distances.dims()[1];
+        let (device, dtype) = (distances.device(), distances.dtype());
+        let mut graph = GraphBuilder::new(false, radius);
+        graph.push(distances, first)?;
+        Ok(mode.apply(graph.finish(across, (&device, dtype))?))
+    }
+
+    fn rows(&self, query: Option<Tensor<2>>) -> Result<Tensor<2>, DistanceError> {
+        let Some(query) = query else {
+            return Ok(self.distances.clone());
+        };
+        let (x, y) = (query.dims()[1], self.distances.dims()[1]);
+        match x == y {
+            true => Ok(wide(query)),
+            false => Err(DistanceError::Columns { x, y }),
+        }
+    }
+}
+
+fn nearest(distances: Tensor<2>, k: usize) -> Nearest {
+    let options = TopkOptions::new(k).with_largest(false).with_sorted(true);
+    topk(distances, &options, 1)
+}
+
+fn wide(distances: Tensor<2>) -> Tensor<2> {
+    let dtype = distance_dtype(distances.dtype());
+    distances.cast(dtype)
+}
