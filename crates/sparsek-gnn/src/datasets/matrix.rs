@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[rstest]
-    #[case::format("format", format(b"dia"), ".tocsr()")]
+    #[case::format("format", format(b"lil"), ".tocsr()")]
     #[case::format("format", format(b"\x1b[m"), "\\u{1b}")]
     #[case::shape("shape", ids(&[3, 4]), "not square")]
     #[case::shape("shape", ids(&[4, 4]), "4 rows need 5")]

@@ -1,7 +1,7 @@
 //! Data preparation: norms, tf-idf, logarithms, scaling.
 //!
 //! Sums run over a pattern of groups, a row or column each, whose columns are the entries: they are
-//! products with [`spmm`], deterministic and differentiable. 16-bit values are computed in f32.
+//! products by [`spmm()`], deterministic and differentiable. 16-bit values are computed in f32.
 
 use std::{fmt, str::FromStr};
 
