@@ -3,7 +3,8 @@
 use burn::tensor::{DType, Int, Tensor, TensorData};
 use sparsek::{
     distance::{
-        DistanceError, GraphMode, Metric, NearestNeighbors, Precomputed, pairwise_distances,
+        DistanceError, GraphMode, Metric, NearestNeighbors, Precomputed, kneighbors_from_graph,
+        pairwise_distances,
     },
     sparse::Csr,
 };
@@ -18,6 +19,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
         let case = format!("tensor/neighbors/precomputed/{}", metric.name());
         cases.check(backend, case, move |b| same(b, metric));
     }
+    cases.check(backend, "tensor/neighbors/precomputed/graph", of_graph);
     cases.check(backend, "tensor/neighbors/precomputed/errors", errors);
     cases.add(backend, "tensor/neighbors/precomputed/f64", wide);
 }
@@ -71,6 +73,42 @@ fn same(backend: &Backend, metric: Metric) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// A graph of all rows gives the neighbors of a search; one of some gives those among them.
+fn of_graph(backend: &Backend) -> Result<(), String> {
+    let text = |e: DistanceError| e.to_string();
+    let recipe = &Sparse::ALL[3];
+    let index = upload::<f32>(&recipe.matrix(43), &backend.device);
+    let fitted = NearestNeighbors::fit(index.clone(), Metric::Manhattan);
+    let all = fitted.radius_neighbors(Some(&index), f64::INFINITY).map_err(text)?;
+    for k in [0, 1, 5, recipe.rows - 1] {
+        for exclude_self in [false, true] {
+            let query = (!exclude_self).then_some(&index);
+            let expected = fitted.kneighbors(query, k).map_err(text)?;
+            let found = kneighbors_from_graph(&all, k, exclude_self).map_err(text)?;
+            if places(found.1) != places(expected.1) || bits(found.0) != bits(expected.0) {
+                return Err(format!("k {k}: other neighbors"));
+            }
+        }
+    }
+    let some = fitted.kneighbors_graph(None, 6).map_err(text)?;
+    let (expected, _) = fitted.kneighbors(None, 4).map_err(text)?;
+    let (found, _) = kneighbors_from_graph(&some, 4, true).map_err(text)?;
+    if bits(found) != bits(expected) {
+        return Err("other neighbors among some".into());
+    }
+    let values = vector::<f32>(&[f32::NAN.into(), 0.0, 2.0, 0.0, 7.0], &backend.device);
+    let few = Csr::from_coo([2, 4], &[0, 0, 0, 0, 1], &[0, 1, 2, 3, 2], values);
+    let few = few.map_err(|e| e.to_string())?;
+    let (_, found) = kneighbors_from_graph(&few.slice_rows(0..1), 4, false).map_err(text)?;
+    if places(found.clone()) != [1, 3, 2, 0] {
+        return Err(format!("zeros first and NaN last: {found}"));
+    }
+    match kneighbors_from_graph(&few, 2, false) {
+        Err(DistanceError::Allowed { k: 2, query: 1, allowed: 1 }) => Ok(()),
+        other => Err(format!("fewer entries: {:?}", other.map(drop))),
+    }
 }
 
 fn wide(backend: &Backend) -> Outcome {

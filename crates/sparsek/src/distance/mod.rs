@@ -2,7 +2,8 @@
 //!
 //! - [`pairwise_distances`]: all of them, by a [`Metric`] or a custom semiring ([`Measure`]).
 //! - [`NearestNeighbors`]: the k nearest rows, or all within a radius, as tensors, graphs or lists;
-//!   [`Prefilter`] allows some rows only; [`Precomputed`] takes distances.
+//!   [`Prefilter`] allows some rows only; [`Precomputed`] and [`kneighbors_from_graph`] take
+//!   distances.
 //! - [`KNeighborsClassifier`], [`KNeighborsRegressor`]: predictions from neighbors.
 //! - [`weighted`]: weights of columns.
 //!
@@ -27,7 +28,7 @@ pub use lists::RadiusNeighbors;
 pub use measure::Measure;
 pub use neighbors::NearestNeighbors;
 pub use pairwise::pairwise_distances;
-pub use precomputed::Precomputed;
+pub use precomputed::{Precomputed, kneighbors_from_graph};
 pub use predict::{KNeighborsClassifier, KNeighborsRegressor, Weights};
 pub use sparsek_kernels::distance::{
     Algebra, Dense, Distance, Gradient, HostSemiring, Inner, Metric, ROUTINES, Real, Rescale,

@@ -1,6 +1,6 @@
 //! Neighbors by given distances.
 
-use burn::tensor::{Int, Tensor};
+use burn::tensor::{Int, Tensor, TensorData};
 
 use super::{
     error::DistanceError,
@@ -109,6 +109,63 @@ impl Precomputed {
             false => Err(DistanceError::Columns { x, y }),
         }
     }
+}
+
+/// The `k` nearest of each row's stored entries, both `[rows, k]`: scikit-learn's `precomputed` with
+/// a sparse graph, such as one of more neighbors than needed.
+///
+/// Nearest first, ties to the lowest column, NaN last; explicit zeros are neighbors. With
+/// `exclude_self`, entries of the diagonal are none. The host sorts. No gradient.
+///
+/// Error: [`DistanceError::Allowed`] for the first row with fewer entries than `k`.
+///
+/// ```
+/// use burn::tensor::{Device, TensorData};
+/// use sparsek::{distance::kneighbors_from_graph, sparse::Csr};
+///
+/// let graph = b"%%MatrixMarket matrix coordinate real symmetric
+/// 3 3 3
+/// 1 1 0
+/// 2 1 5
+/// 3 1 1";
+/// let graph = Csr::from_mtx_bytes(graph, &Device::flex()).unwrap();
+/// let (distances, indices) = kneighbors_from_graph(&graph, 1, true).unwrap();
+/// distances.into_data().assert_eq(&TensorData::from([[1.0], [5.0], [1.0]]), false);
+/// indices.into_data().assert_eq(&TensorData::from([[2], [0], [0]]), false);
+/// ```
+pub fn kneighbors_from_graph(
+    graph: &Csr,
+    k: usize,
+    exclude_self: bool,
+) -> Result<(Tensor<2>, Tensor<2, Int>), DistanceError> {
+    let pattern = graph.pattern();
+    let values: Vec<f64> = graph.values().to_data().iter::<f64>().collect();
+    let shortest = (0..graph.rows()).map(|row| pattern.row(row).len()).min().unwrap_or(0);
+    let results = graph.rows() * k.min(shortest);
+    let (mut distances, mut indices) = (Vec::with_capacity(results), Vec::with_capacity(results));
+    let mut row_entries: Vec<(f64, u32)> = Vec::new();
+    for row in 0..graph.rows() {
+        let first = pattern.indptr()[row] as usize;
+        let entries = values[first..].iter().copied().zip(pattern.row(row).iter().copied());
+        row_entries.clear();
+        row_entries.extend(entries.filter(|&(_, j)| !exclude_self || j as usize != row));
+        if k > row_entries.len() {
+            return Err(DistanceError::Allowed { k, query: row, allowed: row_entries.len() });
+        }
+        // Stable, and columns ascend.
+        row_entries.sort_by(|(a, _), (b, _)| {
+            a.partial_cmp(b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
+        });
+        distances.extend(row_entries[..k].iter().map(|entry| entry.0));
+        indices.extend(row_entries[..k].iter().map(|entry| i64::from(entry.1)));
+    }
+    let (shape, device) = ([graph.rows(), k], graph.device());
+    let distances = TensorData::new(distances, shape);
+    let indices = TensorData::new(indices, shape);
+    Ok((
+        Tensor::from_data(distances, (&device, graph.dtype())),
+        Tensor::from_data(indices, &device),
+    ))
 }
 
 fn nearest(distances: Tensor<2>, k: usize) -> Nearest {
