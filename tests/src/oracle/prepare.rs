@@ -131,7 +131,8 @@ mod tests {
         near(&tfidf(&csr, &csr).weights, &expected);
     }
 
-    // sklearn.preprocessing.scale(a, with_mean=False).data, numpy.var(a.toarray(), axis=0, ddof=...)
+    // sklearn.preprocessing.scale(a, with_mean=False).tocsr().data
+    // numpy.var(a.toarray(), axis=0, ddof=...)
     #[test]
     fn columns_are_scaled() {
         let csr = matrix();

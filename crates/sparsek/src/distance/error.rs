@@ -1,8 +1,9 @@
 //! Errors of distances.
 
 use burn::tensor::DType;
+use sparsek_kernels::distance::Metric;
 
-use crate::{distance::Metric, sparse::CsrError};
+use crate::sparse::CsrError;
 
 /// Why distances were refused.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

@@ -16,6 +16,15 @@ use crate::{
 ///
 /// Bits lie as in cuVS's bitset and bitmap: that of row `j` for query `i` of an index of n rows is
 /// bit `i n + j` of 32-bit words, least significant first.
+///
+/// ```
+/// use sparsek::distance::Prefilter;
+///
+/// // Query 0 may find rows 0 and 2, query 1 row 1.
+/// let filter = Prefilter::per_query([2, 3], |query, row| (query + row) % 2 == 0);
+/// assert_eq!(filter, Prefilter::from_bitmap([2, 3], vec![0b010_101]));
+/// assert!(filter.allows(0, 2) && !filter.allows(1, 2));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prefilter {
     /// `None` if one row of bits holds for all.

@@ -68,8 +68,10 @@ impl Precomputed {
         })
     }
 
-    /// [`kneighbors`](Precomputed::kneighbors) as a matrix `[m, n]`, as
-    /// [`NearestNeighbors::kneighbors_graph_with`](super::NearestNeighbors::kneighbors_graph_with).
+    /// [`kneighbors`](Precomputed::kneighbors) as a matrix `[m, n]`, as [`kneighbors_graph_with`]
+    /// of a search.
+    ///
+    /// [`kneighbors_graph_with`]: super::NearestNeighbors::kneighbors_graph_with
     pub fn kneighbors_graph(
         &self,
         query: Option<Tensor<2>>,
@@ -82,8 +84,10 @@ impl Precomputed {
         Ok(mode.apply(graph_of(found, self.distances.dims()[0])?))
     }
 
-    /// Index rows within `radius` as a matrix, as
-    /// [`NearestNeighbors::radius_neighbors_graph`](super::NearestNeighbors::radius_neighbors_graph).
+    /// Index rows within `radius` as a matrix, as [`radius_neighbors_graph`] of a search. No
+    /// gradient.
+    ///
+    /// [`radius_neighbors_graph`]: super::NearestNeighbors::radius_neighbors_graph
     pub fn radius_neighbors_graph(
         &self,
         query: Option<Tensor<2>>,
@@ -111,8 +115,8 @@ impl Precomputed {
     }
 }
 
-/// The `k` nearest of each row's stored entries, both `[rows, k]`: scikit-learn's `precomputed` with
-/// a sparse graph, such as one of more neighbors than needed.
+/// The `k` nearest of each row's stored entries, both `[rows, k]`: scikit-learn's `precomputed`
+/// with a sparse graph, such as one of more neighbors than needed.
 ///
 /// Nearest first, ties to the lowest column, NaN last; explicit zeros are neighbors. With
 /// `exclude_self`, entries of the diagonal are none. The host sorts. No gradient.

@@ -1,9 +1,10 @@
 //! Weights of columns.
 
-use burn::tensor::{DType, Tensor, TensorData};
+use burn::tensor::{Tensor, TensorData};
+use sparsek_kernels::distance::Metric;
 
-use super::{Metric, error::DistanceError};
-use crate::sparse::Csr;
+use super::error::DistanceError;
+use crate::{ops::distance_dtype, sparse::Csr};
 
 /// Scales columns so that a metric of the results is SciPy's `cdist(x, y, metric, w=weights)` of
 /// the matrices. Scale index and queries alike.
@@ -58,10 +59,7 @@ pub fn weighted(x: &Csr, metric: Metric, weights: &[f64]) -> Result<Csr, Distanc
     }
     let factors: Vec<f64> = weights.iter().map(|&weight| factor(weight)).collect();
     let shape = [factors.len()];
-    let dtype = match x.dtype() {
-        DType::F64 => DType::F64,
-        _ => DType::F32,
-    };
-    let factors = Tensor::from_data(TensorData::new(factors, shape), (&x.device(), dtype));
+    let options = (&x.device(), distance_dtype(x.dtype()));
+    let factors = Tensor::from_data(TensorData::new(factors, shape), options);
     Ok(x.scale_cols(factors))
 }

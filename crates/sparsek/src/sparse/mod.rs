@@ -16,6 +16,7 @@ mod compressed;
 mod csr;
 mod error;
 mod files;
+mod matmul;
 mod pattern;
 mod prepare;
 mod sorted;

@@ -166,8 +166,9 @@ impl Csr {
 
     /// Variance of each column over all rows, absent entries as 0: `[cols]`, f64 for f64, else f32.
     ///
-    /// Divides by `rows - ddof`, as numpy's `var`; 0 without entries. scipy's `seuclidean` takes `ddof` 1. Subtracts
-    /// means first. Differentiable. O(rows + columns + entries) on the host too.
+    /// Divides by `rows - ddof`, as numpy's `var`; 0 without entries. scipy's `seuclidean` takes
+    /// `ddof` 1. Subtracts means first. Differentiable. O(rows + columns + entries) on the host
+    /// too.
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor, TensorData};

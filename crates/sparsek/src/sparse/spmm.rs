@@ -5,7 +5,7 @@ use burn::{
     tensor::{DType, Tensor},
 };
 
-use super::{adjacency::Adjacency, compressed::Compressed, csr::Csr};
+use super::{adjacency::Adjacency, compressed::Compressed};
 use crate::ops::{CompressedSpec, Factor, Factors, SpmmOps};
 
 /// Factors of a product: `a(i, j) = rows[i] weights[e] cols[j]` for entry `e = (i, j)`. Default: 1.
@@ -111,29 +111,6 @@ pub fn spmm_weighted(adjacency: &Adjacency, weights: Tensor<1>, x: Tensor<2>) ->
     product("spmm_weighted", adjacency, x, &scaling)
 }
 
-impl Csr {
-    /// The product with dense rows: `a @ x` of numpy, by [`spmm_weighted`].
-    ///
-    /// `x`: `[cols, d]`; result: `[rows, d]`. Gradients for `x` and the values. Transposes the
-    /// pattern on the host in each call; repeated products had better keep an [`Adjacency`]. Panics
-    /// as [`spmm_weighted`].
-    ///
-    /// ```
-    /// use burn::tensor::{Device, Tensor, TensorData};
-    /// use sparsek::sparse::Csr;
-    ///
-    /// let device = Device::flex();
-    /// let a = Tensor::<2>::from_data([[0.0, 2.0], [3.0, 1.0]], &device);
-    /// let y = Csr::from_dense(a).unwrap().matmul(Tensor::from_data([[1.0], [10.0]], &device));
-    /// y.into_data().assert_eq(&TensorData::from([[20.0], [13.0]]), false);
-    /// ```
-    pub fn matmul(&self, x: Tensor<2>) -> Tensor<2> {
-        let adjacency = Adjacency::new(self.pattern(), &self.device());
-        let scaling = Scaling::default().with_weights(self.values().clone());
-        product("matmul", &adjacency, x, &scaling)
-    }
-}
-
 /// [`spmm`] with factors: `y[i] = rows[i] Σ weights[e] cols[j] x[j]` over the entries `e = (i, j)`.
 ///
 /// Panics as [`spmm_weighted`], and if a factor has another length.
@@ -141,7 +118,12 @@ pub fn spmm_with(adjacency: &Adjacency, x: Tensor<2>, scaling: &Scaling) -> Tens
     product("spmm_with", adjacency, x, scaling)
 }
 
-fn product(operation: &str, adjacency: &Adjacency, x: Tensor<2>, scaling: &Scaling) -> Tensor<2> {
+pub(super) fn product(
+    operation: &str,
+    adjacency: &Adjacency,
+    x: Tensor<2>,
+    scaling: &Scaling,
+) -> Tensor<2> {
     check(operation, adjacency, &x);
     let factors = scaling.factors(operation, adjacency, x.dtype());
     let x = x.into_dispatch();

@@ -122,10 +122,14 @@ const GENERAL: &str = "coordinate real general";
 #[case::rows(GENERAL, &["2147483648 1 0"], "rows: 2147483648 exceed the limit of 2147")]
 #[case::columns(GENERAL, &["1 99999999999 0"], "columns: 99999999999 exceed the limit of 2147")]
 #[case::entries(GENERAL, &["9 9 99999999999"], "99999999999 exceed the limit of 2147")]
-#[case::twice("coordinate real symmetric", &["2000 2000 2000001"], "4000002 entries for the 4000000")]
+#[case::twice(
+    "coordinate real symmetric",
+    &["2000 2000 2000001"],
+    "4000002 entries for the 4000000 places"
+)]
 #[case::fewer(GENERAL, &["2 2 2", "1 1 1"], "2 entries are declared, 1 are there")]
 #[case::more(GENERAL, &["2 2 1", "1 1 1", "%", "2 2 2"], "line 5: more than the 1 declared")]
-#[case::row(GENERAL, &["2 2 1", "0 1 1"], "line 3: row \"0\" is out of range: the matrix has 2 rows")]
+#[case::row(GENERAL, &["2 2 1", "0 1 1"], "line 3: row \"0\" is out of range: the matrix has 2")]
 #[case::row(GENERAL, &["2 2 1", "3 1 1"], "row \"3\" is out of range")]
 #[case::column(GENERAL, &["2 1 1", "2 2 1"], "column \"2\" is out of range")]
 #[case::column(GENERAL, &["2 2 1", "2 x 1"], "column \"x\" is out of range")]
