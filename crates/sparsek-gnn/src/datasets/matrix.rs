@@ -207,6 +207,22 @@ mod tests {
         }
     }
 
+    /// Zeros of diagonals are padding.
+    #[rstest]
+    fn diagonals_are_edges_without_notes(folder: Folder) {
+        let arrays = vec![
+            ("format", format(b"dia")),
+            shape(),
+            ("offsets", ids(&[1, 2, -1])),
+            ("data", weights("(3, 3)", &[0.0, 1.0, 0.5, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0])),
+        ];
+        for dataset in both(&folder, &arrays) {
+            let dataset = dataset.unwrap();
+            is_expected(&dataset);
+            assert!(dataset.notes().is_empty());
+        }
+    }
+
     #[rstest]
     #[case::csr(in_csr())]
     #[case::coo(in_coo())]
