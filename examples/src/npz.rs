@@ -8,7 +8,7 @@ use std::{
 };
 
 use npyz::{
-    AutoSerialize, WriterBuilder,
+    AutoSerialize, DType, WriterBuilder,
     npz::NpzWriter,
     zip::{CompressionMethod, DateTime, write::FileOptions},
 };
@@ -59,15 +59,25 @@ impl<W: Write + Seek> Writer<W> {
         shape: &[usize],
         elements: &[T],
     ) -> io::Result<()> {
-        let options = FileOptions::default()
-            .compression_method(CompressionMethod::Stored)
-            // A fixed time, so equal arrays give equal files.
-            .last_modified_time(DateTime::default())
-            .large_file(size_of_val(elements) >> 31 > 0);
         let shape: Vec<u64> = shape.iter().map(|&length| length as u64).collect();
-        let array = self.npz.as_mut().ok_or_else(gone)?.array(name, options)?;
+        let npz = self.npz.as_mut().ok_or_else(gone)?;
+        let array = npz.array(name, options(size_of_val(elements)))?;
         let mut array = array.default_dtype().shape(&shape).begin_nd()?;
         array.extend(elements.iter().copied())?;
+        array.finish()
+    }
+
+    /// Writes a byte string, as scipy writes the format of a matrix.
+    ///
+    /// # Errors
+    /// System errors, and strings whose length is no dtype.
+    pub fn bytes(&mut self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let descr = format!("|S{}", bytes.len()).parse();
+        let descr = DType::Plain(descr.map_err(io::Error::other)?);
+        let npz = self.npz.as_mut().ok_or_else(gone)?;
+        let array = npz.array::<[u8]>(name, options(bytes.len()))?;
+        let mut array = array.dtype(descr).shape(&[]).begin_nd()?;
+        array.push(bytes)?;
         array.finish()
     }
 
@@ -82,6 +92,14 @@ impl<W: Write + Seek> Writer<W> {
         self.npz = None;
         self.output.0.take().ok_or_else(gone)
     }
+}
+
+fn options(size: usize) -> FileOptions {
+    FileOptions::default()
+        .compression_method(CompressionMethod::Stored)
+        // A fixed time, so equal arrays give equal files.
+        .last_modified_time(DateTime::default())
+        .large_file(size >> 31 > 0)
 }
 
 impl<W: Write + Seek> Drop for Writer<W> {
@@ -163,6 +181,7 @@ mod tests {
         let mut npz = Writer::new(Full { file, room })?;
         npz.array("a", &[2, 2], &[1.0f32, 2.0, 3.0, 4.0])?;
         npz.array("b", &[3], &[1i64, 2, 3])?;
+        npz.bytes("c", b"csr")?;
         Ok(npz.finish()?.file.into_inner())
     }
 

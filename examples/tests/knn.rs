@@ -7,10 +7,11 @@ use std::{
     io::Write,
 };
 
+use burn::tensor::Device;
 use common::{Folder, fails};
 use npyz::zip::{CompressionMethod, ZipWriter, write::FileOptions};
 use rstest::{fixture, rstest};
-use sparsek::distance::Metric;
+use sparsek::{distance::Metric, sparse::Csr};
 
 #[fixture]
 fn folder() -> Folder {
@@ -147,7 +148,13 @@ fn all_within_a_radius_in_any_batches(
     folder.runs(&format!("{common} --backend flex {batch} {given} --output near.npz"));
     let (_, indptr) = folder.array::<i64>("near.npz", "indptr");
     let (_, indices) = folder.array::<i64>("near.npz", "indices");
-    let (_, distances) = folder.array::<f32>("near.npz", "distances");
+    let (_, distances) = folder.array::<f32>("near.npz", "data");
+    let (_, shape) = folder.array::<i64>("near.npz", "shape");
+    assert_eq!(shape, [asked.len() as i64, index.len() as i64]);
+    // Reads as scipy's load_npz.
+    let found = Csr::from_npz(folder.path.join("near.npz"), &Device::flex()).unwrap();
+    assert_eq!((found.rows(), found.cols()), (asked.len(), index.len()));
+    assert_eq!(found.nnz(), indices.len());
     assert_eq!((indptr[0], indptr.len()), (0, asked.len() + 1));
     assert_eq!(indptr[asked.len()] as usize, indices.len());
     for (i, row) in asked.iter().enumerate() {
@@ -170,6 +177,31 @@ fn every_metric_by_name(folder: Folder) {
         assert!(printed.contains(&format!("by {metric} on")), "{printed}");
         assert_eq!(folder.array::<i64>("knn.npz", "indices").0, [20, 3]);
     }
+}
+
+/// The same rows in another format and under another name give the same file.
+#[rstest]
+fn matrix_market_files_are_read(#[from(pair)] folder: Folder) {
+    let mut text = "%%MatrixMarket matrix coordinate integer general\n".to_string();
+    let rows = index();
+    let entries: Vec<(usize, usize, f32)> = (rows.iter().enumerate())
+        .flat_map(|(i, row)| row.iter().enumerate().map(move |(j, &x)| (i + 1, j + 1, x)))
+        .filter(|entry| entry.2 != 0.0)
+        .collect();
+    text.push_str(&format!("{} 12 {}\n", rows.len(), entries.len()));
+    for (i, j, x) in entries.iter().rev() {
+        text.push_str(&format!("{i} {j} {x}\n"));
+    }
+    fs::write(folder.path.join("x.mtx"), text).unwrap();
+    let common = "--metric cityblock --backend flex --k 3 --query y.npz";
+    let printed = folder.runs(&format!("--data x.mtx {common} --output market.npz"));
+    assert!(printed.contains("by manhattan on flex"), "{printed}");
+    folder.runs(&format!("--data x.npz {common} --output scipy.npz"));
+    let [market, scipy] =
+        ["market.npz", "scipy.npz"].map(|name| fs::read(folder.path.join(name)).unwrap());
+    assert_eq!(market, scipy);
+    fs::write(folder.path.join("bad.mtx"), "%%MatrixMarket matrix array real general\n").unwrap();
+    folder.refuses(&format!("--data bad.mtx {common}"), "bad.mtx: line 1: the format is");
 }
 
 #[rstest]
@@ -214,11 +246,12 @@ fn more_neighbors_than_rows_are_refused(
 #[rstest]
 fn unknown_metrics_are_one_line(
     #[from(five)] folder: Folder,
-    #[values("l1", "minkowski", "minkowski:0")] metric: &str,
+    #[values("l3", "minkowski", "minkowski:0")] metric: &str,
 ) {
     let unknown = format!("--data x.npz --k 1 --backend flex --metric {metric}");
     folder.refuses(&unknown, metric);
     folder.refuses(&unknown, "manhattan, canberra");
+    folder.refuses(&unknown, "l1, cityblock");
 }
 
 #[rstest]

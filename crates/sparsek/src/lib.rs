@@ -16,7 +16,7 @@
 //!   `operation: reason` if they do not fit, as Burn's do.
 //! - Selections have a `try_` form each, which returns the reason as [`topk::TopkError`].
 //! - Whatever reads files, checks matrices or spans devices returns an error: [`sparse::CsrError`],
-//!   [`sparse::PatternError`], [`sparse::NpzError`], [`distance::DistanceError`],
+//!   [`sparse::PatternError`], [`sparse::FileError`], [`distance::DistanceError`],
 //!   [`topk::ShardedError`], [`topk::StreamError`], [`io::memory::MemoryError`],
 //!   `cache::CacheError`.
 //! - What only the device knows (memory, drivers) panics when a result is read; only

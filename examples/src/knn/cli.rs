@@ -8,13 +8,14 @@ const EXAMPLES: &str = "\
 Examples:
   knn --data ratings.npz --metric cosine --k 16 --output knn.npz
   knn --data ratings.npz --query new.npz --metric minkowski:3 --k 16 --output knn.npz
-  knn --data ratings.npz --metric manhattan --radius 2.5 --output near.npz";
+  knn --data ratings.mtx.gz --metric l1 --radius 2.5 --output near.npz";
 
 /// Find the nearest rows of a sparse matrix, by brute force.
 ///
-/// Files are CSR matrices from scipy's save_npz; values are read as f32. The output is an .npz with
-/// `distances` (f32) and `indices` (i64) of shape [rows, k], nearest first, ties by index. Without
-/// --query the matrix is compared with itself, and no row is its own neighbor.
+/// Files are sparse matrices from scipy's save_npz (csr, csc, coo, bsr, dia) or Matrix Market files
+/// (.mtx, .mtx.gz); values are read as f32. The output is an .npz with `distances` (f32) and
+/// `indices` (i64) of shape [rows, k], nearest first, ties by index. Without --query the matrix is
+/// compared with itself, and no row is its own neighbor.
 #[derive(Parser, Debug)]
 #[command(name = "knn", version, after_help = EXAMPLES)]
 pub struct Cli {
@@ -35,8 +36,8 @@ pub struct Cli {
         conflicts_with = "radius"
     )]
     pub k: Option<usize>,
-    /// Find all rows within this distance instead. The output is a CSR matrix: `indptr`, `indices`
-    /// (i64) and `distances` (f32).
+    /// Find all rows within this distance instead. The output is a matrix of distances (f32) that
+    /// scipy's load_npz reads.
     #[arg(help_heading = "Search", long, allow_negative_numbers = true, value_parser = radius)]
     pub radius: Option<f64>,
     /// File to write.

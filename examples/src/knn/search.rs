@@ -108,18 +108,26 @@ impl Search {
         Ok(())
     }
 
+    /// Writes `distances` and `indices`, or a matrix as scipy's `save_npz`.
     pub fn write(&self, output: Output, found: &Neighbors) -> io::Result<Output> {
         let mut npz = Writer::new(output)?;
-        let shape = match self.target {
-            Target::Nearest(k) => vec![self.rows(), k],
-            Target::Radius(_) => {
-                let indptr: Vec<i64> = [0].into_iter().chain(found.ends.iter().copied()).collect();
-                npz.array("indptr", &[indptr.len()], &indptr)?;
-                vec![found.indices.len()]
+        match self.target {
+            Target::Nearest(k) => {
+                let shape = [self.rows(), k];
+                npz.array("distances", &shape, &found.distances)?;
+                npz.array("indices", &shape, &found.indices)?;
             }
-        };
-        npz.array("distances", &shape, &found.distances)?;
-        npz.array("indices", &shape, &found.indices)?;
+            Target::Radius(_) => {
+                let count = [found.indices.len()];
+                let indptr: Vec<i64> = [0].into_iter().chain(found.ends.iter().copied()).collect();
+                let shape = [self.rows(), self.index.index().rows()].map(|rows| rows as i64);
+                npz.array("indices", &count, &found.indices)?;
+                npz.array("indptr", &[indptr.len()], &indptr)?;
+                npz.bytes("format", b"csr")?;
+                npz.array("shape", &[2], &shape)?;
+                npz.array("data", &count, &found.distances)?;
+            }
+        }
         npz.finish()
     }
 }

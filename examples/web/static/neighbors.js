@@ -84,7 +84,7 @@ export function setUpNeighbors(wasm, panel, run, device) {
 
   const load = async (label, bytes, names) => {
     try {
-      state = { matrix: wasm.load_matrix(label, bytes), names, selected: 0 };
+      state = { matrix: wasm.load_matrix(bytes), names, selected: 0 };
     } catch (error) {
       await run("Loading …", () => { throw error; });
       return;

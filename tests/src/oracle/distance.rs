@@ -283,6 +283,33 @@ pub fn among_columns(metric: &str, p: f64, x: &[f64], y: &[f64], cols: usize) ->
     }
 }
 
+/// SciPy's `w` as `cdist` of 1.17 takes it, and `dot` of weighted products; `None` for other
+/// metrics.
+pub fn weighted(metric: &str, p: f64, w: &[f64], x: &[f64], y: &[f64]) -> Option<f64> {
+    let sum = |term: &dyn Fn(f64, f64) -> f64| -> f64 {
+        w.iter().zip(x.iter().zip(y)).map(|(&w, (&a, &b))| w * term(a, b)).sum()
+    };
+    let products = |x: &[f64], y: &[f64]| -> f64 {
+        w.iter().zip(x.iter().zip(y)).map(|(w, (a, b))| w * a * b).sum()
+    };
+    Some(match metric {
+        "manhattan" => sum(&|a, b| (a - b).abs()),
+        "braycurtis" => sum(&|a, b| (a - b).abs()) / sum(&|a, b| (a + b).abs()),
+        "euclidean" => sum(&|a, b| (a - b).powi(2)).sqrt(),
+        "sqeuclidean" => sum(&|a, b| (a - b).powi(2)),
+        "dot" => products(x, y),
+        "cosine" => 1.0 - products(x, y) / (products(x, x) * products(y, y)).sqrt(),
+        "minkowski" => sum(&|a, b| (a - b).abs().powf(p)).powf(1.0 / p),
+        "chebyshev" => {
+            let kept = |row: &[f64]| -> Vec<f64> {
+                row.iter().zip(w).filter(|(_, w)| **w > 0.0).map(|(&a, _)| a).collect()
+            };
+            chebyshev(&kept(x), &kept(y))
+        }
+        _ => return None,
+    })
+}
+
 /// Row and distance.
 pub type Neighbor = (usize, f64);
 

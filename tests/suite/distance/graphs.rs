@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use burn::tensor::DType;
 use sparsek::{
-    distance::{DistanceError, Metric, NearestNeighbors},
+    distance::{DistanceError, GraphMode, Metric, NearestNeighbors},
     sparse,
 };
 use sparsek_tests::{
@@ -32,6 +32,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
         let case = |what| format!("tensor/neighbors/{what}/{}", metric.name());
         cases.check(backend, case("radius"), move |b| radius(b, metric));
         cases.check(backend, case("graph"), move |b| graph(b, metric));
+        cases.check(backend, case("lists"), move |b| lists(b, metric));
     }
     for (name, body) in [
         ("radius/empty", empty as fn(&Backend) -> Checked),
@@ -161,6 +162,61 @@ fn graph(backend: &Backend, metric: Metric) -> Checked {
         expected.retain(|(_, distance)| !distance.is_nan());
         if !same(&found, &expected) {
             return Err(format!("{metric}, row {i}: {found:?}, {expected:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// Lists have the entries of the graph, in order of the distances if sorted; ones replace them.
+fn lists(backend: &Backend, metric: Metric) -> Checked {
+    let recipe = &Sparse::ALL[3];
+    let index = upload::<f32>(&recipe.matrix(8), &backend.device);
+    let query = upload::<f32>(&recipe.with_rows(7).matrix(9), &backend.device);
+    let fitted = NearestNeighbors::fit(index, metric);
+    for (given, radius) in [(None, 3.0), (Some(&query), 3.0), (Some(&query), f64::INFINITY)] {
+        let graph = fitted.radius_neighbors(given, radius).map_err(text)?;
+        let expected = rows(&graph);
+        for sorted in [false, true] {
+            let lists = fitted.radius_neighbors_lists(given, radius, sorted).map_err(text)?;
+            if lists.queries() != expected.len() {
+                return Err(format!("{} lists", lists.queries()));
+            }
+            for (query, row) in expected.iter().enumerate() {
+                let mut row = row.clone();
+                if sorted {
+                    row.sort_by(|(_, a), (_, b)| distance::order(metric.name(), *a, *b));
+                }
+                let indices = lists.indices(query).iter().map(|&j| j as usize);
+                let found: Vec<_> = indices.zip(lists.distances(query).iter().copied()).collect();
+                if !same(&found, &row) {
+                    return Err(format!("{metric}, query {query}: {found:?}, {row:?}"));
+                }
+            }
+        }
+        let nearest = fitted.kneighbors_graph(given, 4).map_err(text)?;
+        for (distances, [kept, ones]) in [
+            (
+                nearest,
+                [GraphMode::Distance, GraphMode::Connectivity]
+                    .map(|mode| fitted.kneighbors_graph_with(given, 4, mode)),
+            ),
+            (
+                graph,
+                [GraphMode::Distance, GraphMode::Connectivity]
+                    .map(|mode| fitted.radius_neighbors_graph(given, radius, mode)),
+            ),
+        ] {
+            let (kept, ones) = (kept.map_err(text)?, ones.map_err(text)?);
+            if [kept.pattern(), ones.pattern()] != [distances.pattern(); 2] {
+                return Err(format!("{metric}: another pattern"));
+            }
+            let expected: Vec<f64> = distances.values().to_data().iter::<f64>().collect();
+            let kept: Vec<f64> = kept.values().to_data().iter::<f64>().collect();
+            let mut ones = ones.values().to_data().iter::<f64>().collect::<Vec<_>>().into_iter();
+            let equal = |(a, b): (&f64, &f64)| a.to_bits() == b.to_bits();
+            if !kept.iter().zip(&expected).all(equal) || ones.any(|one| one != 1.0) {
+                return Err(format!("{metric}: other values"));
+            }
         }
     }
     Ok(())

@@ -2,12 +2,16 @@
 
 pub mod common;
 pub mod edges;
+pub mod filter;
 pub mod gradients;
 pub mod graphs;
 pub mod magnitudes;
 pub mod metrics;
 pub mod neighbors;
+pub mod precomputed;
+pub mod predict;
 pub mod tensor_core;
+pub mod weighted;
 pub mod wide;
 
 use sparsek_tests::{backend::Backend, runner::Cases};
@@ -21,4 +25,8 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     tensor_core::add(cases, backend);
     neighbors::add(cases, backend);
     graphs::add(cases, backend);
+    filter::add(cases, backend);
+    precomputed::add(cases, backend);
+    predict::add(cases, backend);
+    weighted::add(cases, backend);
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use half::{bf16, f16};
-use sparsek::sparse::{Csr, CsrError, MAX_ENTRIES, NpzError, Pattern, PatternError};
+use sparsek::sparse::{Csr, CsrError, FileError, MAX_ENTRIES, Pattern, PatternError};
 use sparsek_tests::{
     backend::Backend,
     data::{Distribution, Random},
@@ -35,7 +35,7 @@ fn add_dtype<T: Element>(cases: &mut Cases, backend: &Backend) {
 /// Checks that an unsupported dtype is refused.
 fn refused<T: Element>(device: &Device) -> Outcome {
     match Csr::from_npz("", (device, T::dtype())) {
-        Err(NpzError::Csr { source: CsrError::Dtype { .. }, .. }) => {
+        Err(FileError::Csr { source: CsrError::Dtype { .. }, .. }) => {
             Ok(Verdict::Skipped(format!("Burn has no {} tensors on this device", T::NAME)))
         }
         other => Err(format!("{} was not refused: {other:?}", T::NAME)),

@@ -1,13 +1,23 @@
-//! CSR matrices from scipy's npz files: valid, unsorted and broken ones.
+//! CSR matrices from scipy's npz and Matrix Market files: valid, unsorted and broken ones.
 
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use burn::tensor::DType;
-use npyz::zip::{CompressionMethod, ZipWriter, write::FileOptions};
-use sparsek::sparse::{Csr, NpzError};
-use sparsek_tests::{backend::Backend, runner::Cases};
+use npyz::{
+    npz::NpzArchive,
+    zip::{CompressionMethod, ZipWriter, write::FileOptions},
+};
+use sparsek::sparse::{Csr, FileError};
+use sparsek_tests::{
+    backend::Backend,
+    element::Element,
+    runner::{Cases, Outcome, Verdict},
+    sparse::{Sparse, rounded, upload},
+};
+
+use crate::sparse::csr::{elements, same};
 
 pub fn add(cases: &mut Cases, backend: &Backend) {
     for (name, body) in [
@@ -24,6 +34,13 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     ] {
         cases.check(backend, format!("tensor/csr/npz/{name}"), body);
     }
+    cases.add(backend, "tensor/csr/npz/written/f32", written::<f32>);
+    cases.add(backend, "tensor/csr/npz/written/f64", written::<f64>);
+    cases.add(backend, "tensor/csr/npz/written/f16", written::<half::f16>);
+    cases.add(backend, "tensor/csr/npz/written/bf16", written::<half::bf16>);
+    cases.check(backend, "tensor/csr/mtx/whole", market);
+    cases.check(backend, "tensor/csr/mtx/refusals", market_refusals);
+    cases.check(backend, "tensor/csr/file", either);
 }
 
 struct Temporary(PathBuf);
@@ -104,19 +121,22 @@ fn write(file: &Path, arrays: &Arrays, method: CompressionMethod) -> Result<(), 
     zip.finish().map(drop).map_err(|e| e.to_string())
 }
 
-fn load(backend: &Backend, arrays: &Arrays) -> Result<Csr, NpzError> {
+fn load(backend: &Backend, arrays: &Arrays) -> Result<Csr, FileError> {
     let file = Temporary::new(backend, "arrays");
     write(&file.0, arrays, CompressionMethod::Stored).expect("the fixture is written");
     let found = Csr::from_npz(&file.0, &backend.device);
     let bytes = fs::read(&file.0).expect("the fixture is read");
-    let of_bytes = Csr::from_npz_bytes(&file.0, &bytes, &backend.device);
+    let of_bytes = Csr::from_npz_bytes(&bytes, &backend.device);
     match (&found, &of_bytes) {
         (Ok(found), Ok(of_bytes)) => {
             assert_eq!(found.pattern(), of_bytes.pattern());
             let [found, of_bytes] = [found, of_bytes].map(|csr| csr.values().to_data());
             assert_eq!(found.as_bytes(), of_bytes.as_bytes());
         }
-        (Err(found), Err(of_bytes)) => assert_eq!(found.to_string(), of_bytes.to_string()),
+        (Err(found), Err(of_bytes)) => {
+            let found = found.to_string().replace(&file.0.display().to_string(), "(bytes)");
+            assert_eq!(found, of_bytes.to_string());
+        }
         (found, of_bytes) => panic!("{found:?} from the file, {of_bytes:?} from its bytes"),
     }
     found
@@ -241,7 +261,123 @@ fn formats(backend: &Backend) -> Result<(), String> {
     ];
     let csr = load(backend, &bsr).map_err(|e| e.to_string())?;
     let expected = [0.0, 0.0, 1.5, 0.0, -2.0, 0.0];
-    equals(&csr, &[0, 3, 6], &[0, 1, 2, 0, 1, 2], &expected)
+    equals(&csr, &[0, 3, 6], &[0, 1, 2, 0, 1, 2], &expected)?;
+    // Diagonals 2 above and 0, whose zeros are padding.
+    let values = [0.0f32, 0.0, 1.5, 0.0, -2.0, 9.0].map(f32::to_le_bytes);
+    let dia = vec![
+        ("format", format(b"dia")),
+        ("shape", i64s(&[2, 3])),
+        ("offsets", i32s(&[2, 0])),
+        ("data", npy("<f4", "(2, 3)", &values)),
+    ];
+    let csr = load(backend, &dia).map_err(|e| e.to_string())?;
+    equals(&csr, &[0, 1, 2], &[2, 1], &[1.5, -2.0])
+}
+
+/// Every kind of matrix comes back bit for bit, and numpy finds the arrays that scipy writes.
+fn written<T: Element>(backend: &Backend) -> Outcome {
+    if let Some(reason) = backend.lacks(T::dtype()) {
+        return Ok(Verdict::Skipped(reason));
+    }
+    let file = Temporary::new(backend, T::NAME);
+    let options = (&backend.device, T::dtype());
+    for recipe in Sparse::ALL {
+        let host = rounded::<T>(&recipe.matrix(12));
+        let csr = upload::<T>(&host, &backend.device);
+        csr.to_npz(&file.0).map_err(|e| e.to_string())?;
+        let read = Csr::from_npz(&file.0, options).map_err(|e| e.to_string())?;
+        let of_bytes = Csr::from_npz_bytes(&csr.to_npz_bytes(), options);
+        for found in [read, of_bytes.map_err(|e| e.to_string())?] {
+            if found.pattern() != csr.pattern() {
+                return Err(format!("{}: {:?}", recipe.name, found.pattern()));
+            }
+            same::<T>(recipe.name, &elements(found.values())?, &host.weights)?;
+        }
+        let arrays = NpzArchive::open(&file.0).map_err(|e| e.to_string())?;
+        let mut names: Vec<&str> = arrays.array_names().collect();
+        names.sort_unstable();
+        if names != ["data", "format", "indices", "indptr", "shape"] {
+            return Err(format!("arrays {names:?}"));
+        }
+    }
+    let nowhere = upload::<T>(&Sparse::ALL[0].matrix(1), &backend.device).to_npz("/no/folder.npz");
+    match nowhere {
+        Err(error @ FileError::Io { .. }) if error.to_string().contains("/no/folder.npz") => {
+            Ok(Verdict::Passed)
+        }
+        other => Err(format!("no folder: {other:?}")),
+    }
+}
+
+/// The matrix of `good`, with its zero.
+const MARKET: &str = "%%MatrixMarket matrix coordinate real general\n% from 1\n2 3 3\n2 2 -2\n\
+                      1 3 1.5\n2 1 0\n";
+
+fn market(backend: &Backend) -> Result<(), String> {
+    let file = Temporary::new(backend, "market");
+    fs::write(&file.0, MARKET).map_err(|e| e.to_string())?;
+    for csr in [
+        Csr::from_mtx(&file.0, &backend.device),
+        Csr::from_mtx_bytes(MARKET.as_bytes(), &backend.device),
+    ] {
+        let csr = csr.map_err(|e| e.to_string())?;
+        equals(&csr, &[0, 1, 3], &[2, 0, 1], &[1.5, 0.0, -2.0])?;
+    }
+    let symmetric = "%%MatrixMarket matrix coordinate pattern symmetric\n3 3 3\n3 1\n2 2\n3 1\n";
+    let csr = Csr::from_mtx_bytes(symmetric.as_bytes(), &backend.device);
+    let csr = csr.map_err(|e| e.to_string())?;
+    equals(&csr, &[0, 1, 2, 3], &[2, 1, 0], &[2.0, 1.0, 2.0])
+}
+
+fn market_refusals(backend: &Backend) -> Result<(), String> {
+    let file = Temporary::new(backend, "market-refusals");
+    for (text, words) in [
+        (MARKET.replace("2 3 3", "2 3 4"), ["truncated", "3 are there"]),
+        (MARKET.replace("2 3 3", "2 2 3"), ["line 5", "2 columns"]),
+        (MARKET.replace("real", "complex"), ["line 1", "complex"]),
+        (MARKET.replace("coordinate", "array"), ["line 1", "array"]),
+        (MARKET.replace("2 3 3", "2 3 9999999999"), ["entries", "limit"]),
+        (MARKET.replace("2 3 3", "2 3 9999999"), ["9999999 entries", "6 places"]),
+        (MARKET.replace("2 3 3", "9999999999 3 3"), ["rows", "limit"]),
+    ] {
+        fs::write(&file.0, &text).map_err(|e| e.to_string())?;
+        for (name, found) in [
+            (".npz", Csr::from_mtx(&file.0, &backend.device)),
+            ("(bytes)", Csr::from_mtx_bytes(text.as_bytes(), &backend.device)),
+        ] {
+            let error = match found {
+                Err(error @ FileError::Format { .. }) => error.to_string(),
+                other => return Err(format!("{words:?}: {other:?}")),
+            };
+            let mut named = words.iter().chain([&name]);
+            if error.contains('\n') || !named.all(|word| error.contains(word)) {
+                return Err(format!("the message lacks one of {words:?}: {error}"));
+            }
+        }
+    }
+    match Csr::from_mtx("/there/is/no/such.mtx", &backend.device) {
+        Err(error @ FileError::Io { .. }) if error.to_string().contains("such.mtx") => Ok(()),
+        other => Err(format!("a missing file: {other:?}")),
+    }
+}
+
+/// The first bytes tell the format, not the name.
+fn either(backend: &Backend) -> Result<(), String> {
+    let file = Temporary::new(backend, "either");
+    fs::write(&file.0, MARKET).map_err(|e| e.to_string())?;
+    let csr = Csr::from_file(&file.0, &backend.device).map_err(|e| e.to_string())?;
+    equals(&csr, &[0, 1, 3], &[2, 0, 1], &[1.5, 0.0, -2.0])?;
+    write(&file.0, &good(), CompressionMethod::Deflated)?;
+    let csr = Csr::from_file(&file.0, &backend.device).map_err(|e| e.to_string())?;
+    equals(&csr, &[0, 1, 3], &[2, 0, 1], &[1.5, 0.0, -2.0])?;
+    for text in ["", "P", "1 2 3\n"] {
+        fs::write(&file.0, text).map_err(|e| e.to_string())?;
+        match Csr::from_file(&file.0, &backend.device) {
+            Err(error) if error.to_string().contains("neither an npz nor a Matrix Market") => {}
+            other => return Err(format!("{text:?}: {other:?}")),
+        }
+    }
+    Ok(())
 }
 
 fn spare(backend: &Backend) -> Result<(), String> {
@@ -314,7 +450,8 @@ fn refusals(backend: &Backend) -> Result<(), String> {
     let format = |text: &[u8; 3]| npy("|S3", "()", &[*text]);
     let huge = "(4611686018427387904,)";
     let refused: Vec<(Arrays, &[&str])> = vec![
-        (with("format", format(b"dia")), &["format", "dia", ".tocsr()"]),
+        (with("format", format(b"lil")), &["format", "lil", ".tocsr()"]),
+        (with("format", format(b"dia")), &["data", "[diagonals, columns]"]),
         (with("format", format(b"csc")), &["indptr", "3 columns need 4"]),
         (with("format", format(b"coo")), &["row", "missing"]),
         (with("format", format(b"\x1b[m")), &["\\u{1b}"]),
@@ -351,7 +488,7 @@ fn refusals(backend: &Backend) -> Result<(), String> {
         }
     }
     match Csr::from_npz("/there/is/no/such.npz", &backend.device) {
-        Err(error @ NpzError::Io { .. }) if error.to_string().contains("such.npz") => Ok(()),
+        Err(error @ FileError::Io { .. }) if error.to_string().contains("such.npz") => Ok(()),
         other => Err(format!("a missing file: {other:?}")),
     }
 }

@@ -3,6 +3,8 @@
 pub mod csr;
 pub mod files;
 pub mod gradients;
+pub mod prepare;
+pub mod stack;
 
 use sparsek_tests::{backend::Backend, runner::Cases};
 
@@ -10,4 +12,6 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     csr::add(cases, backend);
     files::add(cases, backend);
     gradients::add(cases, backend);
+    prepare::add(cases, backend);
+    stack::add(cases, backend);
 }

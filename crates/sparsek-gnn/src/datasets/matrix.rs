@@ -207,6 +207,22 @@ mod tests {
         }
     }
 
+    /// Zeros of diagonals are padding.
+    #[rstest]
+    fn diagonals_are_edges_without_notes(folder: Folder) {
+        let arrays = vec![
+            ("format", format(b"dia")),
+            shape(),
+            ("offsets", ids(&[1, 2, -1])),
+            ("data", weights("(3, 3)", &[0.0, 1.0, 0.5, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0])),
+        ];
+        for dataset in both(&folder, &arrays) {
+            let dataset = dataset.unwrap();
+            is_expected(&dataset);
+            assert!(dataset.notes().is_empty());
+        }
+    }
+
     #[rstest]
     #[case::csr(in_csr())]
     #[case::coo(in_coo())]
@@ -239,7 +255,7 @@ mod tests {
     }
 
     #[rstest]
-    #[case::format("format", format(b"dia"), ".tocsr()")]
+    #[case::format("format", format(b"lil"), ".tocsr()")]
     #[case::format("format", format(b"\x1b[m"), "\\u{1b}")]
     #[case::shape("shape", ids(&[3, 4]), "not square")]
     #[case::shape("shape", ids(&[4, 4]), "4 rows need 5")]

@@ -1,6 +1,7 @@
 //! Errors of distances.
 
 use burn::tensor::DType;
+use sparsek_kernels::distance::Metric;
 
 use crate::sparse::CsrError;
 
@@ -51,6 +52,67 @@ pub enum DistanceError {
         /// Whether rows exclude themselves.
         exclude_self: bool,
     },
+    /// A filter for other queries or index rows.
+    #[error("the filter has {found} {what}, but there are {expected}")]
+    Filter {
+        /// Queries or index rows.
+        what: &'static str,
+        /// Those of the filter.
+        found: usize,
+        /// Those of the search.
+        expected: usize,
+    },
+    /// More neighbors than a filter allows.
+    #[error("{k} neighbors of each row, but query {query} has {allowed} allowed rows")]
+    Allowed {
+        /// Requested neighbors.
+        k: usize,
+        /// The first query with fewer.
+        query: usize,
+        /// Its allowed rows, without itself.
+        allowed: usize,
+    },
+    /// A matrix of distances that is not square.
+    #[error("{rows} × {cols} distances between the rows of one matrix are not square")]
+    NotSquare {
+        /// Rows.
+        rows: usize,
+        /// Columns.
+        cols: usize,
+    },
+    /// Weights that scaled columns cannot express.
+    #[error(
+        "{metric} takes no weights of columns; dot, euclidean, sqeuclidean, cosine, manhattan, \
+         minkowski, chebyshev and braycurtis do"
+    )]
+    Weights {
+        /// The metric.
+        metric: Metric,
+    },
+    /// Another number of weights or labels than needed.
+    #[error("{found} {what}, but {expected} are needed")]
+    Count {
+        /// Weights or labels.
+        what: &'static str,
+        /// Their number.
+        found: usize,
+        /// The needed number.
+        expected: usize,
+    },
+    /// A weight is negative or NaN.
+    #[error("the weight {weight} of column {column} is not at least 0")]
+    Negative {
+        /// The column.
+        column: usize,
+        /// Its weight.
+        weight: f64,
+    },
+    /// Weights by distance need a distance.
+    #[error("neighbors cannot be weighted by similarity: larger is nearer")]
+    Similarity,
+    /// A prediction from no neighbors.
+    #[error("a prediction needs at least one neighbor")]
+    NoNeighbors,
     /// The result is not a valid matrix.
     #[error(transparent)]
     Csr(#[from] CsrError),

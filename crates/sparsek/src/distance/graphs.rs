@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use burn::{
     backend::Dispatch,
-    tensor::{Int, Tensor, TensorData, read_sync},
+    tensor::{DType, Device, Int, Tensor, TensorData, read_sync},
 };
 
 use super::{
@@ -16,6 +16,27 @@ use crate::{
     ops::{DistanceOps, RadiusSpec, distance_dtype},
     sparse::{Csr, CsrError, Pattern, check_size, upload},
 };
+
+/// What the entries of a neighbor graph are: scikit-learn's `mode`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum GraphMode {
+    /// 1.
+    Connectivity,
+    /// The distance.
+    Distance,
+}
+
+impl GraphMode {
+    /// The graph in this mode, from one of distances.
+    pub(super) fn apply(self, graph: Csr) -> Csr {
+        if self == Self::Distance || graph.nnz() == 0 {
+            return graph;
+        }
+        let options = (&graph.device(), graph.dtype());
+        let ones = Tensor::ones([graph.nnz()], options);
+        graph.with_values(ones).expect("a value for each entry")
+    }
+}
 
 impl NearestNeighbors {
     /// [`kneighbors`](NearestNeighbors::kneighbors) as a matrix `[queries, index rows]` with k
@@ -51,13 +72,57 @@ impl NearestNeighbors {
     ) -> Result<Csr, DistanceError> {
         let rows = query.unwrap_or(&self.index).rows();
         check_size("entries", rows.saturating_mul(k)).map_err(CsrError::from)?;
-        let (distances, indices) = self.kneighbors(query, k)?;
-        let indptr = (0..=rows).map(|row| (row * k) as u32).collect();
-        let indices = indices.into_data_async().await.expect(RUNS);
-        let indices = indices.iter::<i64>().map(|row| row as u32).collect();
-        let pattern = Pattern::new(rows, self.index.rows(), indptr, indices);
-        let pattern = pattern.map_err(CsrError::from)?;
-        Ok(Csr::from_unsorted(&pattern, distances.flatten(0, 1))?)
+        graph_of_async(self.kneighbors(query, k)?, self.index.rows()).await
+    }
+
+    /// [`kneighbors_graph`](NearestNeighbors::kneighbors_graph) of distances or of ones:
+    /// scikit-learn's `kneighbors_graph(mode=...)`. Errors as there.
+    ///
+    /// ```
+    /// use burn::tensor::{Device, Tensor, TensorData};
+    /// use sparsek::{
+    ///     distance::{GraphMode, Metric, NearestNeighbors},
+    ///     sparse::Csr,
+    /// };
+    ///
+    /// let x = Tensor::<2>::from_data([[1.0, 0.0], [0.0, 4.0], [2.0, 0.0]], &Device::flex());
+    /// let index = NearestNeighbors::fit(Csr::from_dense(x).unwrap(), Metric::Manhattan);
+    /// let graph = index.kneighbors_graph_with(None, 1, GraphMode::Connectivity).unwrap();
+    /// assert_eq!(graph.pattern().indices(), [2, 0, 0]);
+    /// graph.values().to_data().assert_eq(&TensorData::from([1.0, 1.0, 1.0]), false);
+    /// ```
+    pub fn kneighbors_graph_with(
+        &self,
+        query: Option<&Csr>,
+        k: usize,
+        mode: GraphMode,
+    ) -> Result<Csr, DistanceError> {
+        Ok(mode.apply(self.kneighbors_graph(query, k)?))
+    }
+
+    /// [`radius_neighbors`](NearestNeighbors::radius_neighbors) of distances or of ones:
+    /// scikit-learn's `radius_neighbors_graph(mode=...)`. Errors as there.
+    ///
+    /// ```
+    /// use burn::tensor::{Device, Tensor, TensorData};
+    /// use sparsek::{
+    ///     distance::{GraphMode, Metric, NearestNeighbors},
+    ///     sparse::Csr,
+    /// };
+    ///
+    /// let x = Tensor::<2>::from_data([[1.0, 0.0], [0.0, 4.0], [2.0, 0.0]], &Device::flex());
+    /// let index = NearestNeighbors::fit(Csr::from_dense(x).unwrap(), Metric::Manhattan);
+    /// let near = index.radius_neighbors_graph(None, 5.0, GraphMode::Connectivity).unwrap();
+    /// let ones = TensorData::from([[0.0, 1.0, 1.0], [1.0, 0.0, 0.0], [1.0, 0.0, 0.0]]);
+    /// near.to_dense().into_data().assert_eq(&ones, false);
+    /// ```
+    pub fn radius_neighbors_graph(
+        &self,
+        query: Option<&Csr>,
+        radius: f64,
+        mode: GraphMode,
+    ) -> Result<Csr, DistanceError> {
+        Ok(mode.apply(self.radius_neighbors(query, radius)?))
     }
 
     /// Distances to all index rows within `radius` (at least `radius` if larger is nearer), as in
@@ -136,22 +201,12 @@ impl NearestNeighbors {
         for first in (0..rows).step_by(self.batch(across)) {
             let part = first..rows.min(first + self.batch(across));
             let distances = self.distances(&query.slice_rows(part))?;
-            graph.push(distances, exclude_self.map(|row| row + first)).await?;
+            graph.push_async(distances, exclude_self.map(|row| row + first)).await?;
         }
-        let device = self.index.device();
-        let values = match graph.values.is_empty() {
-            true => {
-                let none = TensorData::new(Vec::<f32>::new(), [0]);
-                Tensor::from_data(none, (&device, distance_dtype(query.dtype())))
-            }
-            false => Tensor::cat(graph.values, 0),
-        };
-        let pattern = Pattern::new(rows, across, graph.indptr, graph.indices);
-        let pattern = pattern.map_err(CsrError::from)?;
-        Ok(Csr::new(pattern, values)?)
+        graph.finish(across, (&self.index.device(), distance_dtype(query.dtype())))
     }
 
-    fn distances(&self, query: &Csr) -> Result<Tensor<2>, DistanceError> {
+    pub(super) fn distances(&self, query: &Csr) -> Result<Tensor<2>, DistanceError> {
         let rows = self.index.rows();
         let batch = self.index_batch.unwrap_or(rows).max(1);
         if rows <= batch {
@@ -169,7 +224,28 @@ impl NearestNeighbors {
 
 const RUNS: &str = "the device runs";
 
-struct GraphBuilder {
+/// Distances and indices, `[queries, k]` each, as a matrix.
+pub(super) fn graph_of(
+    neighbors: (Tensor<2>, Tensor<2, Int>),
+    across: usize,
+) -> Result<Csr, DistanceError> {
+    read_sync(graph_of_async(neighbors, across))
+}
+
+async fn graph_of_async(
+    (distances, indices): (Tensor<2>, Tensor<2, Int>),
+    across: usize,
+) -> Result<Csr, DistanceError> {
+    let [rows, k] = indices.dims();
+    let indptr = (0..=rows).map(|row| (row * k) as u32).collect();
+    let indices = indices.into_data_async().await.expect(RUNS);
+    let indices = indices.iter::<i64>().map(|row| row as u32).collect();
+    let pattern = Pattern::new(rows, across, indptr, indices).map_err(CsrError::from)?;
+    Ok(Csr::from_unsorted(&pattern, distances.flatten(0, 1))?)
+}
+
+/// Collects distances within a radius.
+pub(super) struct GraphBuilder {
     largest: bool,
     radius: f64,
     indptr: Vec<u32>,
@@ -178,12 +254,20 @@ struct GraphBuilder {
 }
 
 impl GraphBuilder {
-    fn new(largest: bool, radius: f64) -> Self {
+    pub fn new(largest: bool, radius: f64) -> Self {
         Self { largest, radius, indptr: vec![0], indices: Vec::new(), values: Vec::new() }
     }
 
     /// Appends accepted distances of some rows.
-    async fn push(
+    pub fn push(
+        &mut self,
+        distances: Tensor<2>,
+        exclude_self: Option<usize>,
+    ) -> Result<(), CsrError> {
+        read_sync(self.push_async(distances, exclude_self))
+    }
+
+    async fn push_async(
         &mut self,
         distances: Tensor<2>,
         exclude_self: Option<usize>,
@@ -222,11 +306,21 @@ impl GraphBuilder {
         self.values.push(Tensor::from_dispatch(values));
         Ok(())
     }
+
+    /// The matrix, with columns for `across` rows.
+    pub fn finish(self, across: usize, options: (&Device, DType)) -> Result<Csr, DistanceError> {
+        let values = match self.values.is_empty() {
+            true => Tensor::from_data(TensorData::new(Vec::<f32>::new(), [0]), options),
+            false => Tensor::cat(self.values, 0),
+        };
+        let rows = self.indptr.len() - 1;
+        let pattern = Pattern::new(rows, across, self.indptr, self.indices);
+        Ok(Csr::new(pattern.map_err(CsrError::from)?, values)?)
+    }
 }
 
 #[cfg(all(test, feature = "flex"))]
 mod tests {
-    use burn::tensor::Device;
     use rstest::rstest;
 
     use super::*;

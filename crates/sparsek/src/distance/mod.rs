@@ -1,21 +1,39 @@
 //! Distances between sparse rows, and nearest neighbors.
 //!
+//! - [`pairwise_distances`]: all of them, by a [`Metric`] or a custom semiring ([`Measure`]).
+//! - [`NearestNeighbors`]: the k nearest rows, or all within a radius, as tensors, graphs or lists;
+//!   [`Prefilter`] allows some rows only; [`Precomputed`] and [`kneighbors_from_graph`] take
+//!   distances.
+//! - [`KNeighborsClassifier`], [`KNeighborsRegressor`]: predictions from neighbors.
+//! - [`weighted`]: weights of columns.
+//!
 //! After Nolet et al., "GPU Semiring Primitives for Sparse Neighborhood Methods" (2022); deviations
 //! in `docs/papers.md`.
 
 mod error;
+mod filter;
 mod graphs;
+mod lists;
 mod measure;
 mod neighbors;
 mod pairwise;
+mod precomputed;
+mod predict;
+mod weighted;
 
 pub use error::DistanceError;
+pub use filter::Prefilter;
+pub use graphs::GraphMode;
+pub use lists::RadiusNeighbors;
 pub use measure::Measure;
 pub use neighbors::NearestNeighbors;
 pub use pairwise::pairwise_distances;
+pub use precomputed::{Precomputed, kneighbors_from_graph};
+pub use predict::{KNeighborsClassifier, KNeighborsRegressor, Weights};
 pub use sparsek_kernels::distance::{
     Algebra, Dense, Distance, Gradient, HostSemiring, Inner, Metric, ROUTINES, Real, Rescale,
     Routine, Strategy, Sums, UnknownMetric,
 };
 #[cfg(feature = "kernels")]
 pub use sparsek_kernels::distance::{Semiring, SumsExpand, infinity, quotient};
+pub use weighted::weighted;

@@ -39,7 +39,7 @@ const BATCH_BYTES: usize = 512 << 20;
 pub struct NearestNeighbors {
     pub(super) index: Csr,
     pub(super) measure: Measure,
-    query_batch: Option<usize>,
+    pub(super) query_batch: Option<usize>,
     pub(super) index_batch: Option<usize>,
 }
 
@@ -185,10 +185,10 @@ impl NearestNeighbors {
     }
 }
 
-type Nearest = (Tensor<2>, Tensor<2, Int>);
+pub(super) type Nearest = (Tensor<2>, Tensor<2, Int>);
 
 /// Removes each row itself, else the last neighbor. The first query is index row `first`.
-fn without_self(
+pub(super) fn without_self(
     values: Tensor<2>,
     indices: Tensor<2, Int>,
     first: usize,

@@ -3,7 +3,11 @@
 
 #[doc(hidden)]
 pub mod input;
+#[doc(hidden)]
+pub mod matrix;
 pub mod memory;
+#[doc(hidden)]
+pub mod mtx;
 #[doc(hidden)]
 pub mod npy;
 #[doc(hidden)]

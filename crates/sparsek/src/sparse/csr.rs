@@ -178,7 +178,7 @@ impl Csr {
         Self::assemble(sorted.pattern.into(), values)
     }
 
-    fn assemble(pattern: Arc<Pattern>, values: Tensor<1>) -> Self {
+    pub(super) fn assemble(pattern: Arc<Pattern>, values: Tensor<1>) -> Self {
         let device = values.device();
         Self {
             indptr: upload(pattern.indptr(), &device),
@@ -261,9 +261,9 @@ impl Csr {
         if self.nnz() == 0 {
             return zeros;
         }
-        let places: Vec<u32> = (0..self.rows())
-            .flat_map(|i| self.pattern.row(i).iter().flat_map(move |&j| [i as u32, j]))
-            .collect();
+        let rows = self.pattern.row_ids();
+        let places = rows.iter().zip(self.pattern.indices()).flat_map(|(&i, &j)| [i, j]);
+        let places: Vec<u32> = places.collect();
         let places = upload(&places, &self.device()).reshape([self.nnz(), 2]);
         zeros.scatter_nd(places, self.values.clone(), IndexingUpdateOp::Assign)
     }

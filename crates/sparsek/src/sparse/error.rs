@@ -107,6 +107,35 @@ pub enum CsrError {
         /// Values.
         found: usize,
     },
+    /// Another number of rows or columns than needed.
+    #[error("{found} {what}, but {expected} are needed")]
+    Size {
+        /// Rows or columns.
+        what: &'static str,
+        /// Their number.
+        found: usize,
+        /// The needed number.
+        expected: usize,
+    },
+    /// Matrices of different dtypes.
+    #[error("the matrices are of {first:?} and {other:?}")]
+    Dtypes {
+        /// Dtype of the first.
+        first: DType,
+        /// Another dtype.
+        other: DType,
+    },
+    /// Matrices on different devices.
+    #[error("the matrices are on different devices, {first} and {other}")]
+    Devices {
+        /// Device of the first.
+        first: String,
+        /// Another device.
+        other: String,
+    },
+    /// No matrices to stack.
+    #[error("there is no matrix to stack")]
+    Nothing,
     /// The dtype is not supported.
     #[error(
         "values of {dtype:?} are not supported on {device} (supported: F32, F16, BF16, F64 \

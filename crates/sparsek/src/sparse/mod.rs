@@ -3,6 +3,9 @@
 //! - [`Pattern`]: a checked CSR pattern on the host; [`Adjacency`]: it and its transpose on a
 //!   device.
 //! - [`Csr`]: a matrix with values on a device; [`Compressed`]: rows that keep k elements.
+//! - Files of scipy and Matrix Market: [`Csr::from_npz`], [`Csr::from_mtx`], [`Csr::to_npz`].
+//! - Data preparation: [`Csr::normalize`], [`Csr::tfidf`], [`Csr::log1p`], [`Csr::scale`],
+//!   [`Csr::filter_rows`], [`Csr::vstack`].
 //! - [`spmm()`] and variants, [`spmm_max`]: products with dense tensors and compressed rows.
 //!
 //! Values are f32, f64, f16 or bf16, if the device has the dtype; 16-bit floats are summed in f32.
@@ -12,19 +15,23 @@ mod adjacency;
 mod compressed;
 mod csr;
 mod error;
-mod npz;
+mod files;
+mod matmul;
 mod pattern;
+mod prepare;
 mod sorted;
 mod spmm;
+mod stack;
 mod tensor;
 
 pub use adjacency::Adjacency;
 pub use compressed::{Compressed, sparse_topk, try_sparse_topk};
 pub use csr::{Csr, CsrData};
 pub use error::{CsrError, PatternError};
-pub use npz::NpzError;
+pub use files::FileError;
 pub(crate) use pattern::check_size;
 pub use pattern::{MAX_ENTRIES, Pattern};
+pub use prepare::{Norm, Tfidf, UnknownNorm};
 pub use spmm::{
     Scaling, spmm, spmm_compressed, spmm_compressed_with, spmm_max, spmm_weighted, spmm_with,
 };

@@ -133,6 +133,15 @@ impl Pattern {
         ends.map(|ends| (ends[1] - ends[0]) as usize).max().unwrap_or(0)
     }
 
+    /// Row of each entry.
+    pub(super) fn row_ids(&self) -> Vec<u32> {
+        let mut ids = Vec::with_capacity(self.nnz());
+        for (row, ends) in self.indptr.windows(2).enumerate() {
+            ids.resize(ends[1] as usize, row as u32);
+        }
+        ids
+    }
+
     /// A range of rows; panics if out of bounds. O(rows and entries of the range).
     pub fn slice_rows(&self, rows: Range<usize>) -> Self {
         assert!(
@@ -209,10 +218,7 @@ impl Pattern {
         let key = |&entry: &u32| (self.indices[entry as usize], entry);
         let mut entries: Vec<u32> = (0..self.nnz() as u32).collect();
         entries.par_sort_unstable_by_key(key);
-        let mut row_of = Vec::with_capacity(self.nnz());
-        for (row, ends) in self.indptr.windows(2).enumerate() {
-            row_of.resize(ends[1] as usize, row as u32);
-        }
+        let row_of = self.row_ids();
         let mut indptr = Vec::with_capacity(self.cols + 1);
         for (at, &entry) in entries.iter().enumerate() {
             // Columns up to this one start here.

@@ -118,7 +118,12 @@ pub fn spmm_with(adjacency: &Adjacency, x: Tensor<2>, scaling: &Scaling) -> Tens
     product("spmm_with", adjacency, x, scaling)
 }
 
-fn product(operation: &str, adjacency: &Adjacency, x: Tensor<2>, scaling: &Scaling) -> Tensor<2> {
+pub(super) fn product(
+    operation: &str,
+    adjacency: &Adjacency,
+    x: Tensor<2>,
+    scaling: &Scaling,
+) -> Tensor<2> {
     check(operation, adjacency, &x);
     let factors = scaling.factors(operation, adjacency, x.dtype());
     let x = x.into_dispatch();

@@ -67,8 +67,8 @@ pub fn metrics() -> Vec<String> {
 
 /// Takes a file of scipy's `save_npz`.
 #[wasm_bindgen]
-pub fn load_matrix(name: &str, bytes: &[u8]) -> Result<Matrix, JsError> {
-    let all = Csr::from_npz_bytes(name, bytes, &flex())?;
+pub fn load_matrix(bytes: &[u8]) -> Result<Matrix, JsError> {
+    let all = Csr::from_npz_bytes(bytes, &flex())?;
     let (rows, searched) = (all.rows(), all.rows().min(MAX_ROWS));
     let csr = all.slice_rows(0..searched);
     let on_gpu = webgpu().map(|device| csr.to_device(&device)).transpose()?;

@@ -20,9 +20,9 @@ const HINT: &str = "download Flickr, Reddit, Yelp, PPI and others from \
 
 /// Loads a GraphSAINT folder in pieces (Zeng et al., ICLR 2020).
 ///
-/// - `adj_full.npz`: `scipy.sparse.save_npz` in csr (also without `format`), csc, coo or bsr. Node
-///   `i` aggregates from row `i`. Stored zeros are dropped and counted in [`NodeDataset::notes`];
-///   `data` is otherwise ignored and optional.
+/// - `adj_full.npz`: `scipy.sparse.save_npz` in csr (also without `format`), csc, coo, bsr or dia.
+///   Node `i` aggregates from row `i`. Stored zeros are dropped and counted in
+///   [`NodeDataset::notes`]; `data` is otherwise ignored and optional, except in dia.
 /// - `feats.npy`: [nodes, features] of numbers, converted to f32.
 /// - `class_map.json`: per node id a class (whole, boolean, or list of one) or a list of 0 and 1.
 /// - `role.json`: node ids `tr`, `va`, `te`.

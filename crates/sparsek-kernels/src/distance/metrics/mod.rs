@@ -122,6 +122,21 @@ metrics! {
 }
 
 impl Metric {
+    /// Other names, from SciPy, scikit-learn and cuVS.
+    pub const ALIASES: &[(&str, Self)] = &[
+        ("l1", Self::Manhattan),
+        ("cityblock", Self::Manhattan),
+        ("taxicab", Self::Manhattan),
+        ("l2", Self::Euclidean),
+        ("linf", Self::Chebyshev),
+        ("infinity", Self::Chebyshev),
+        ("inner-product", Self::Dot),
+        ("sokal-michener", Self::RogersTanimoto),
+        ("kl-divergence", Self::KullbackLeibler),
+        ("kullback-leibler", Self::KullbackLeibler),
+        ("jeffreys", Self::SymmetricKl),
+    ];
+
     /// The parameter, or 0.
     pub fn p(self) -> f64 {
         match self {
@@ -143,7 +158,11 @@ impl fmt::Display for Metric {
 
 /// An unknown name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no metric is called {name}; there are {}, and minkowski:P", names())]
+#[error(
+    "no metric is called {name}; there are {}, and minkowski:P; also known are {}",
+    names(),
+    aliases()
+)]
 pub struct UnknownMetric {
     /// The name.
     pub name: String,
@@ -155,19 +174,32 @@ fn names() -> String {
     all.join(", ")
 }
 
+fn aliases() -> String {
+    let all: Vec<_> = Metric::ALIASES.iter().map(|&(name, _)| name).collect();
+    all.join(", ")
+}
+
+/// A name without `-` and `_`.
+fn plain(name: &str) -> String {
+    name.replace(['-', '_'], "")
+}
+
 impl FromStr for Metric {
     type Err = UnknownMetric;
 
-    /// Parses `manhattan`, or `minkowski:3` with p.
+    /// Parses `manhattan`, one of [`Metric::ALIASES`], or `minkowski:3` with p. Ignores `-` and
+    /// `_`, so `russellrao` and `rogers-tanimoto` are names too.
     fn from_str(text: &str) -> Result<Self, UnknownMetric> {
         let unknown = || UnknownMetric { name: text.into() };
         if let Some(p) = text.strip_prefix("minkowski:") {
             let p = p.parse().ok().filter(|p: &f64| *p > 0.0 && p.is_finite());
             return p.map(Self::Minkowski).ok_or_else(unknown);
         }
-        let named = Self::ALL.iter().copied();
-        let mut named = named.filter(|metric| !matches!(metric, Self::Minkowski(_)));
-        named.find(|metric| metric.name() == text).ok_or_else(unknown)
+        let named = Self::ALL.iter().map(|&metric| (metric.name(), metric));
+        let named = named.filter(|(_, metric)| !matches!(metric, Self::Minkowski(_)));
+        let mut named = named.chain(Self::ALIASES.iter().copied());
+        let text = plain(text);
+        named.find(|(name, _)| plain(name) == text).map(|(_, metric)| metric).ok_or_else(unknown)
     }
 }
 
@@ -200,8 +232,42 @@ mod tests {
 
     #[rstest]
     fn other_names_are_refused(
-        #[values("", "minkowski", "minkowski:0", "minkowski:NaN", "l1")] wrong: &str,
+        #[values("", "-", "minkowski", "minkowski:0", "minkowski:NaN", "l3", "Manhattan")]
+        wrong: &str,
     ) {
-        assert!(wrong.parse::<Metric>().is_err());
+        let error = wrong.parse::<Metric>().unwrap_err().to_string();
+        let known = ["dot, euclidean", "minkowski:P", "l1, cityblock", "jeffreys"];
+        assert!(known.iter().all(|name| error.contains(name)), "{error}");
+    }
+
+    // Names of scipy.spatial.distance.cdist, sklearn.metrics.pairwise_distances and cuvs.distance.
+    #[rstest]
+    #[case("l1", Metric::Manhattan)]
+    #[case("cityblock", Metric::Manhattan)]
+    #[case("taxicab", Metric::Manhattan)]
+    #[case("l2", Metric::Euclidean)]
+    #[case("infinity", Metric::Chebyshev)]
+    #[case("jensenshannon", Metric::JensenShannon)]
+    #[case("russellrao", Metric::RussellRao)]
+    #[case("rogers-tanimoto", Metric::RogersTanimoto)]
+    #[case("sokalmichener", Metric::RogersTanimoto)]
+    #[case("sokal-sneath", Metric::SokalSneath)]
+    #[case("bray-curtis", Metric::BrayCurtis)]
+    #[case("inner_product", Metric::Dot)]
+    #[case("kl_divergence", Metric::KullbackLeibler)]
+    #[case("symmetric_kl", Metric::SymmetricKl)]
+    fn names_of_others_are_read(#[case] name: &str, #[case] metric: Metric) {
+        assert_eq!(name.parse(), Ok(metric));
+    }
+
+    #[test]
+    fn a_name_stands_for_one_metric() {
+        let named = Metric::ALL.iter().map(|metric| metric.name());
+        let aliases = Metric::ALIASES.iter().map(|&(name, _)| name);
+        let mut all: Vec<_> = named.chain(aliases).map(plain).collect();
+        let count = all.len();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), count);
     }
 }

@@ -93,6 +93,12 @@ impl<R: Read> Npy<R> {
         integers!(self, narrow, U8 u8, U16 u16, U32 u32, U64 u64, I8 i8, I16 i16, I32 i32, I64 i64)
     }
 
+    /// Integers of either sign.
+    pub fn into_i64(self) -> Result<Vec<i64>, String> {
+        let narrow = |x: i128| i64::try_from(x).map_err(|_| format!("{x} is above 2^63 - 1"));
+        integers!(self, narrow, U8 u8, U16 u16, U32 u32, U64 u64, I8 i8, I16 i16, I32 i32, I64 i64)
+    }
+
     pub fn into_text(self) -> Result<String, String> {
         let Header { dtype, big_endian, len, .. } = self.header;
         let text: String = match dtype {

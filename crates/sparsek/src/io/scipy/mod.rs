@@ -1,57 +1,26 @@
-//! Rows of scipy's `save_npz` files: csr, csc, coo or bsr.
+//! scipy's `save_npz` files: reads csr, csc, coo, bsr and dia, writes csr.
 //!
 //! Reads headers, which must agree and fit the memory limit, then offsets, then entries. Memory
 //! follows the entries; capacity behind the last offset is skipped.
+
+mod write;
 
 use std::io::{Read, Seek};
 
 use sparsek_kernels::spmm::MAX_ENTRIES;
 
+pub use self::write::{Item, bytes};
+pub use super::matrix::{Matrix, Value};
 use super::{
-    memory,
-    npy::{Header, Npy, Npz},
+    matrix::{check_entries, check_rows, check_size, in_rows},
+    npy::{Header, Npz},
     text::excerpt,
 };
-
-/// Larger counts must not exceed the elements of the matrix, which bounds memory.
-const REPEATED: usize = 1 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Values {
     Needed,
     Optional,
-}
-
-pub trait Value: Copy + Default {
-    fn read(array: Npy<impl Read>) -> Result<Vec<Self>, String>;
-}
-
-impl Value for f32 {
-    fn read(array: Npy<impl Read>) -> Result<Vec<Self>, String> {
-        array.into_f32()
-    }
-}
-
-impl Value for f64 {
-    fn read(array: Npy<impl Read>) -> Result<Vec<Self>, String> {
-        array.into_f64()
-    }
-}
-
-impl Value for bool {
-    fn read(array: Npy<impl Read>) -> Result<Vec<Self>, String> {
-        array.into_nonzero()
-    }
-}
-
-/// Row `i` has entries `indptr[i]..indptr[i + 1]`, checked. Columns keep the file's order and may
-/// repeat; zeros are entries.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Matrix<T> {
-    pub shape: [usize; 2],
-    pub indptr: Vec<u32>,
-    pub indices: Vec<u32>,
-    pub values: Option<Vec<T>>,
 }
 
 impl<T: Value> Matrix<T> {
@@ -64,34 +33,13 @@ impl<T: Value> Matrix<T> {
             "csc" => file.csc(),
             "coo" => file.coo(),
             "bsr" => file.bsr(),
+            "dia" => file.dia(),
             other => Err(format!(
-                "array format: the matrix is in {:?}; csr, csc, coo and bsr are read, and scipy's \
-                 .tocsr() converts it",
+                "array format: the matrix is in {:?}; csr, csc, coo, bsr and dia are read, and \
+                 scipy's .tocsr() converts it",
                 excerpt(other)
             )),
         }
-    }
-}
-
-impl Matrix<bool> {
-    pub fn drop_zeros(&mut self) -> usize {
-        let Some(values) = self.values.take() else {
-            return 0;
-        };
-        let mut kept = 0;
-        let mut begin = 0;
-        for row in 0..self.shape[0] {
-            let end = self.indptr[row + 1];
-            let entries = begin as usize..end as usize;
-            for entry in entries.filter(|&entry| values[entry]) {
-                self.indices[kept] = self.indices[entry];
-                kept += 1;
-            }
-            begin = end;
-            self.indptr[row + 1] = kept as u32;
-        }
-        self.indices.truncate(kept);
-        values.len() - kept
     }
 }
 
@@ -114,7 +62,7 @@ impl<R: Read + Seek> Source<'_, R> {
         let (indices, stored) = self.vectors("indices")?;
         let indptr = self.offsets([shape[0], indices], "rows", 0)?;
         let entries = last(&indptr);
-        self.check_entries::<T>(entries, 1, shape)?;
+        check_entries::<T>(entries, 1, shape)?;
         let indices = self.ids("indices", entries, "column", shape[1])?;
         let values = self.values_of(stored, entries)?;
         Ok(Matrix { shape, indptr, indices, values })
@@ -125,7 +73,7 @@ impl<R: Read + Seek> Source<'_, R> {
         let (indices, stored) = self.vectors("indices")?;
         let indptr = self.offsets([shape[1], indices], "columns", shape[0])?;
         let entries = last(&indptr);
-        self.check_entries::<T>(entries, 2, shape)?;
+        check_entries::<T>(entries, 2, shape)?;
         let rows = self.ids("indices", entries, "row", shape[0])?;
         let values = self.values_of(stored, entries)?;
         let columns = indptr.windows(2).zip(0u32..);
@@ -135,6 +83,9 @@ impl<R: Read + Seek> Source<'_, R> {
 
     fn coo<T: Value>(&mut self) -> Result<Matrix<T>, String> {
         let shape = self.shape()?;
+        if self.npz.contains("coords") && !self.npz.contains("row") {
+            return self.coords(shape);
+        }
         let (entries, stored) = self.vectors("row")?;
         let columns = self.vector("col")?;
         if columns != entries {
@@ -142,12 +93,29 @@ impl<R: Read + Seek> Source<'_, R> {
                 "array col: {columns} columns for the {entries} rows of array row"
             ));
         }
-        check_offsets(shape[0], "rows")?;
-        self.check_entries::<T>(entries, 2, shape)?;
+        check_rows(shape[0], "rows")?;
+        check_entries::<T>(entries, 2, shape)?;
         let rows = self.ids("row", entries, "row", shape[0])?;
         let columns = self.ids("col", entries, "column", shape[1])?;
         let values = self.values_of(stored, entries)?;
         Ok(in_rows(shape, &rows, columns.into_iter(), values))
+    }
+
+    /// Rows and columns in one array, as arrays of more dimensions have them.
+    fn coords<T: Value>(&mut self, shape: [usize; 2]) -> Result<Matrix<T>, String> {
+        let header = self.npz.header("coords")?;
+        let &[2, entries] = header.shape.as_slice() else {
+            return Err(bad_shape("coords", &header, "[2, entries]"));
+        };
+        let stored = self.stored(entries, "coords")?;
+        check_rows(shape[0], "rows")?;
+        check_entries::<T>(entries, 3, shape)?;
+        let ids = self.npz.read("coords", |array| array.into_u32())?;
+        let (rows, columns) = ids.split_at(entries);
+        check_ids("coords", rows, "row", shape[0])?;
+        check_ids("coords", columns, "column", shape[1])?;
+        let values = self.values_of(stored, entries)?;
+        Ok(in_rows(shape, rows, columns.iter().copied(), values))
     }
 
     /// Zeros of blocks are entries.
@@ -172,7 +140,7 @@ impl<R: Read + Seek> Source<'_, R> {
         let indptr = self.offsets([block_rows, indices], "rows of blocks", shape[0])?;
         let blocks = last(&indptr);
         let entries = blocks.saturating_mul(height).saturating_mul(width);
-        self.check_entries::<T>(entries, 2, shape)?;
+        check_entries::<T>(entries, 2, shape)?;
         let block_indices = self.ids("indices", blocks, "block column", block_cols)?;
         let blocked: Vec<T> = self.npz.read("data", |array| T::read(array.first(entries)))?;
 
@@ -198,6 +166,46 @@ impl<R: Read + Seek> Source<'_, R> {
         Ok(matrix)
     }
 
+    /// Zeros are padding, as in scipy.
+    fn dia<T: Value>(&mut self) -> Result<Matrix<T>, String> {
+        let shape = self.shape()?;
+        let data = self.npz.header("data")?;
+        let &[stored, width] = data.shape.as_slice() else {
+            return Err(bad_shape("data", &data, "[diagonals, columns]"));
+        };
+        let count = self.vector("offsets")?;
+        if count != stored {
+            return Err(format!("array data: {stored} diagonals, but array offsets has {count}"));
+        }
+        check_rows(shape[0], "rows")?;
+        check_entries::<T>(data.len, 3, [usize::MAX; 2])?;
+        let offsets = self.npz.read("offsets", |array| array.into_i64())?;
+        let mut diagonals: Vec<(i64, usize)> = offsets.into_iter().zip(0..).collect();
+        diagonals.sort_unstable();
+        if let Some(&[(offset, _), _]) =
+            diagonals.array_windows().find(|[one, other]| one.0 == other.0)
+        {
+            return Err(format!("array offsets: the diagonal {offset} is there twice"));
+        }
+        let nonzero = self.npz.read("data", |array| array.into_nonzero())?;
+        let stored: Vec<T> = self.npz.read("data", |array| T::read(array))?;
+        let [height, cols] = shape.map(|size| size as i64);
+        let (mut rows, mut columns, mut values) = (Vec::new(), Vec::new(), Vec::new());
+        for (offset, diagonal) in diagonals {
+            // Column j of the diagonal lies in row j - offset.
+            let end = cols.min(width as i64).min(offset.saturating_add(height));
+            for column in offset.max(0)..end {
+                let place = diagonal * width + column as usize;
+                if nonzero[place] {
+                    rows.push((column - offset) as u32);
+                    columns.push(column as u32);
+                    values.push(stored[place]);
+                }
+            }
+        }
+        Ok(in_rows(shape, &rows, columns.into_iter(), Some(values)))
+    }
+
     fn shape(&mut self) -> Result<[usize; 2], String> {
         let header = self.npz.header("shape")?;
         let sizes = match header.shape.as_slice() {
@@ -206,13 +214,7 @@ impl<R: Read + Seek> Source<'_, R> {
             _ => return Err(bad_shape("shape", &header, "[2]")),
         };
         let shape = [sizes[0] as usize, sizes[1] as usize];
-        for (what, size) in [("rows", shape[0]), ("columns", shape[1])] {
-            if size > MAX_ENTRIES {
-                return Err(format!(
-                    "array shape: {what}: {size} exceed the limit of {MAX_ENTRIES}"
-                ));
-            }
-        }
+        check_size(shape).map_err(|reason| format!("array shape: {reason}"))?;
         Ok(shape)
     }
 
@@ -228,11 +230,16 @@ impl<R: Read + Seek> Source<'_, R> {
     /// Length of ids; whether there are values.
     fn vectors(&mut self, ids: &str) -> Result<(usize, bool), String> {
         let entries = self.vector(ids)?;
+        Ok((entries, self.stored(entries, ids)?))
+    }
+
+    /// Whether there are values, one for each id.
+    fn stored(&mut self, entries: usize, ids: &str) -> Result<bool, String> {
         if self.values == Values::Optional && !self.npz.contains("data") {
-            return Ok((entries, false));
+            return Ok(false);
         }
         match self.vector("data")? {
-            values if values == entries => Ok((entries, true)),
+            values if values == entries => Ok(true),
             values => {
                 Err(format!("array data: {values} values for {entries} entries in array {ids}"))
             }
@@ -253,7 +260,7 @@ impl<R: Read + Seek> Source<'_, R> {
                 count + 1
             ));
         }
-        check_offsets(count + rows, each)?;
+        check_rows(count + rows, each)?;
         let offsets = self.npz.read("indptr", |array| array.into_u32())?;
         if offsets[0] != 0 {
             return Err(format!("array indptr: it begins with {}, not 0", offsets[0]));
@@ -272,31 +279,6 @@ impl<R: Read + Seek> Source<'_, R> {
         }
     }
 
-    /// Refuses more entries than the matrix has, or memory holds `copies` times.
-    fn check_entries<T>(
-        &self,
-        entries: usize,
-        copies: usize,
-        shape: [usize; 2],
-    ) -> Result<(), String> {
-        if entries > MAX_ENTRIES {
-            return Err(format!("entries: {entries} exceed the limit of {MAX_ENTRIES}"));
-        }
-        let places = memory::product(&shape);
-        if entries > REPEATED && entries as u128 > places {
-            return Err(format!(
-                "{entries} entries for the {places} places of the matrix; scipy's \
-                 .sum_duplicates() makes one of those that share a place"
-            ));
-        }
-        let bytes = copies * (size_of::<u32>() + size_of::<T>());
-        memory::check(
-            format_args!("a matrix of {entries} entries"),
-            memory::product(&[entries, bytes]),
-        )
-        .map_err(|error| error.to_string())
-    }
-
     fn ids(
         &mut self,
         name: &str,
@@ -305,14 +287,8 @@ impl<R: Read + Seek> Source<'_, R> {
         limit: usize,
     ) -> Result<Vec<u32>, String> {
         let ids = self.npz.read(name, |array| array.first(entries).into_u32())?;
-        match ids.iter().position(|&id| id as usize >= limit) {
-            None => Ok(ids),
-            Some(entry) => Err(format!(
-                "array {name}: {what} {} of entry {entry} is out of range: the matrix has {limit} \
-                 {what}s",
-                ids[entry]
-            )),
-        }
+        check_ids(name, &ids, what, limit)?;
+        Ok(ids)
     }
 
     fn values_of<T: Value>(
@@ -325,40 +301,15 @@ impl<R: Read + Seek> Source<'_, R> {
     }
 }
 
-/// Sorts by row, stably.
-fn in_rows<T: Value>(
-    shape: [usize; 2],
-    rows: &[u32],
-    columns: impl Iterator<Item = u32>,
-    values: Option<Vec<T>>,
-) -> Matrix<T> {
-    let mut indptr = vec![0u32; shape[0] + 1];
-    for &row in rows {
-        indptr[row as usize + 1] += 1;
+fn check_ids(name: &str, ids: &[u32], what: &str, limit: usize) -> Result<(), String> {
+    match ids.iter().position(|&id| id as usize >= limit) {
+        None => Ok(()),
+        Some(entry) => Err(format!(
+            "array {name}: {what} {} of entry {entry} is out of range: the matrix has {limit} \
+             {what}s",
+            ids[entry]
+        )),
     }
-    for row in 0..shape[0] {
-        indptr[row + 1] += indptr[row];
-    }
-    let mut indices = vec![0; rows.len()];
-    let mut sorted = values.as_ref().map(|values| vec![T::default(); values.len()]);
-    for ((entry, &row), column) in rows.iter().enumerate().zip(columns) {
-        let slot = &mut indptr[row as usize];
-        indices[*slot as usize] = column;
-        if let (Some(sorted), Some(values)) = (&mut sorted, &values) {
-            sorted[*slot as usize] = values[entry];
-        }
-        *slot += 1;
-    }
-    // Offsets are now ends: the next starts.
-    indptr.copy_within(..shape[0], 1);
-    indptr[0] = 0;
-    Matrix { shape, indptr, indices, values: sorted }
-}
-
-fn check_offsets(count: usize, each: &str) -> Result<(), String> {
-    let asked = memory::product(&[count, size_of::<u32>()]);
-    memory::check(format_args!("a matrix of {count} {each}"), asked)
-        .map_err(|error| error.to_string())
 }
 
 fn last(offsets: &[u32]) -> usize {

@@ -96,6 +96,27 @@ fn coo() -> Arrays {
     ]
 }
 
+fn coords() -> Arrays {
+    let ids = [3, 0, 3, 1, 0, 0, 1, 1, 0, 2].map(i32::to_le_bytes);
+    let ids = array(&header("<i4", "False", "(2, 5)"), &ids.concat());
+    with(without(without(coo(), "row"), "col"), vec![("coords", ids)])
+}
+
+/// Padding beyond the matrix is 9, also in columns that it lacks.
+fn dia() -> Arrays {
+    let data = [
+        9.0, 9.0, 3.0, 4.0, 9.0, 9.0, // two above the main one
+        5.0, 0.0, 9.0, 9.0, 9.0, 9.0, // one below
+    ]
+    .map(f64::to_le_bytes);
+    vec![
+        ("format", format(b"dia")),
+        ("shape", i32s(&[3, 4])),
+        ("offsets", i32s(&[2, -1])),
+        ("data", array(&header("<f8", "False", "(2, 6)"), &data.concat())),
+    ]
+}
+
 /// 2 × 3 blocks at (0, 1) and (1, 0).
 fn bsr() -> Arrays {
     let blocks = [
@@ -116,6 +137,7 @@ fn bsr() -> Arrays {
 #[case::csr(csr())]
 #[case::csc(csc())]
 #[case::coo(coo())]
+#[case::coords(coords())]
 fn every_format_becomes_the_same_rows(
     #[case] arrays: Arrays,
     #[values(false, true)] of_array_type: bool,
@@ -137,6 +159,74 @@ fn blocks_become_rows() {
     assert_eq!(blocks.values.unwrap(), values);
 }
 
+/// scipy 1.17: `dia_array((data, [2, -1]), shape=(3, 4)).tocsr()`, which drops zeros.
+#[test]
+fn diagonals_become_rows() {
+    let rows = read::<f64>(&dia(), Values::Needed).unwrap();
+    assert_eq!(rows.shape, [3, 4]);
+    assert_eq!(rows.indptr, [0, 1, 3, 3]);
+    assert_eq!(rows.indices, [2, 0, 3]);
+    assert_eq!(rows.values.unwrap(), [3.0, 5.0, 4.0]);
+}
+
+#[rstest]
+#[case::tall([5, 4], 0, vec![(0, 0, 1.0), (1, 1, 2.0), (2, 2, 3.0), (3, 3, 4.0)])]
+#[case::below([5, 4], -2, vec![(2, 0, 1.0), (3, 1, 2.0), (4, 2, 3.0)])]
+#[case::corner([5, 4], -4, vec![(4, 0, 1.0)])]
+#[case::beyond([5, 4], -5, vec![])]
+#[case::above([5, 4], 1, vec![(0, 1, 2.0), (1, 2, 3.0), (2, 3, 4.0)])]
+#[case::wider([2, 9], 2, vec![(0, 2, 3.0), (1, 3, 4.0)])]
+#[case::no_rows([0, 4], 0, vec![])]
+#[case::no_columns([4, 0], 0, vec![])]
+#[case::far([5, 4], i64::MAX, vec![])]
+#[case::far([5, 4], i64::MIN, vec![])]
+fn one_diagonal_is_cut_to_the_matrix(
+    #[case] shape: [i32; 2],
+    #[case] offset: i64,
+    #[case] entries: Vec<(usize, u32, f64)>,
+) {
+    let data = [1.0, 2.0, 3.0, 4.0].map(f64::to_le_bytes);
+    let arrays = vec![
+        ("format", format(b"dia")),
+        ("shape", i32s(&shape)),
+        ("offsets", vector("<i8", &[offset.to_le_bytes()])),
+        ("data", array(&header("<f8", "False", "(1, 4)"), &data.concat())),
+    ];
+    let matrix = read::<f64>(&arrays, Values::Needed).unwrap();
+    let values = matrix.values.unwrap();
+    let rows = matrix.indptr.windows(2).enumerate();
+    let found = rows.flat_map(|(row, ends)| {
+        let entries = ends[0] as usize..ends[1] as usize;
+        let (indices, values) = (&matrix.indices, &values);
+        entries.map(move |entry| (row, indices[entry], values[entry]))
+    });
+    assert_eq!(found.collect::<Vec<_>>(), entries);
+}
+
+#[rstest]
+#[case::empty([0, 0])]
+#[case::no_rows([0, 7])]
+#[case::no_columns([2, 0])]
+#[case::some([4, 3])]
+fn what_is_written_is_read(#[case] shape: [usize; 2]) {
+    let expected = match shape {
+        [4, 3] => expected(),
+        _ => Matrix {
+            shape,
+            indptr: vec![0; shape[0] + 1],
+            indices: Vec::new(),
+            values: Some(Vec::new()),
+        },
+    };
+    let values = expected.values.clone().unwrap();
+    let written = bytes(shape, &expected.indptr, &expected.indices, &values);
+    let mut npz = Npz::new(Cursor::new(&written)).unwrap();
+    assert_eq!(Matrix::<f64>::read(&mut npz, Values::Needed).unwrap(), expected);
+    // NumPy maps arrays whose elements begin at multiples of 64.
+    assert_eq!(npz.header("data").unwrap().start % 64, 0);
+    assert_eq!(bytes(shape, &expected.indptr, &expected.indices, &values), written);
+}
+
 #[test]
 fn values_are_rounded_to_f32() {
     let f32s = read::<f32>(&csc(), Values::Needed).unwrap();
@@ -155,6 +245,7 @@ fn files_without_a_format_are_csr_or_coo(#[case] arrays: Arrays) {
 #[case::csr(csr())]
 #[case::csc(csc())]
 #[case::coo(coo())]
+#[case::coords(coords())]
 fn patterns_need_no_values(#[case] arrays: Arrays) {
     let pattern = without(arrays, "data");
     let read_pattern = read::<bool>(&pattern, Values::Optional).unwrap();
@@ -298,7 +389,7 @@ fn huge_data() -> Vec<u8> {
 }
 
 #[rstest]
-#[case::format(changed(csr(), "format", format(b"dia")), "\"dia\"")]
+#[case::format(changed(csr(), "format", format(b"lil")), "\"lil\"")]
 #[case::format(changed(csr(), "format", format(b"lil")), ".tocsr()")]
 #[case::format(changed(csr(), "format", format(b"\x1b[m")), "\\u{1b}")]
 #[case::format(changed(csr(), "format", i32s(&[3])), "int32")]
@@ -353,6 +444,13 @@ fn huge_data() -> Vec<u8> {
     changed(bsr(), "data", array(&header("<f8", "False", "(2, 0, 3)"), &[])),
     "blocks of 0 × 3"
 )]
+#[case::diagonals(changed(dia(), "offsets", i32s(&[2, 2])), "diagonal 2 is there twice")]
+#[case::diagonals(changed(dia(), "offsets", i32s(&[2])), "2 diagonals")]
+#[case::diagonals(changed(dia(), "offsets", f64s(&[2.0, 1.0])), "integers are needed")]
+#[case::diagonals(changed(dia(), "data", f64s(&[2.0])), "[diagonals, columns]")]
+#[case::coords(changed(coords(), "coords", i32s(&[1, 2])), "[2, entries]")]
+#[case::coords(changed(coords(), "data", f64s(&[1.0])), "1 values for 5 entries")]
+#[case::coords(changed(coords(), "shape", i32s(&[3, 3])), "row 3 of entry 0")]
 #[case::huge(changed(csr(), "data", huge_data()), "3145728 values for 5")]
 #[case::huge(changed(csr(), "indptr", huge()), "3145728 offsets")]
 #[case::huge(

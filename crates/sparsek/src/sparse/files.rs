@@ -1,0 +1,262 @@
+//! Files of matrices: scipy's npz and Matrix Market.
+
+use std::{
+    fs::File,
+    io::{self, Cursor, Read, Seek, SeekFrom},
+    path::{Path, PathBuf},
+};
+
+use burn::tensor::{DType, Element, Tensor, TensorCreationOptions, TensorData, f16};
+
+use super::{
+    csr::{Csr, check_dtype},
+    error::CsrError,
+    pattern::Pattern,
+};
+use crate::io::{
+    input, memory, mtx,
+    npy::Npz,
+    output,
+    scipy::{self, Matrix, Value, Values},
+    text,
+};
+
+/// Why a file was not read or written, in one line.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FileError {
+    /// The file cannot be opened or written.
+    #[error("{}: {source}", shown(file))]
+    Io {
+        /// The file.
+        file: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// Truncated, not a matrix, or above a limit.
+    #[error("{}: {reason}", shown(file))]
+    Format {
+        /// The file; `(bytes)` for bytes.
+        file: PathBuf,
+        /// The reason, with the array or line.
+        reason: String,
+    },
+    /// Not a valid matrix here.
+    #[error("{}: {source}", shown(file))]
+    Csr {
+        /// The file; `(bytes)` for bytes.
+        file: PathBuf,
+        /// The cause.
+        source: CsrError,
+    },
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Format {
+    Npz,
+    MatrixMarket,
+    /// Whichever the first bytes tell.
+    Either,
+}
+
+impl Csr {
+    /// Loads csr, csc, coo, bsr or dia from `scipy.sparse.save_npz`.
+    ///
+    /// - Without the array `format` (early scipy), coo if there is an array `row`, else csr.
+    /// - Sums repeated entries as [`Csr::from_unsorted`]; keeps explicit zeros, also of blocks, but
+    ///   not those of diagonals, as scipy's `.tocsr()`; ignores capacity behind the last offset.
+    /// - Indices are integers, values bools, integers or floats, of any width and byte order;
+    ///   rounded to the dtype of the options, or the device's default.
+    ///
+    /// Checks shapes first. Memory follows rows and entries, within [`memory::limit`].
+    ///
+    /// # Errors
+    ///
+    /// [`FileError`] names file and array: not a regular file, missing, truncated, of another
+    /// format or dtype, ids out of range, decreasing offsets, or sizes that disagree or exceed the
+    /// limit.
+    pub fn from_npz(
+        path: impl AsRef<Path>,
+        options: impl Into<TensorCreationOptions>,
+    ) -> Result<Self, FileError> {
+        load(path.as_ref(), Format::Npz, options.into())
+    }
+
+    /// [`from_npz`](Csr::from_npz) from the bytes of a file.
+    ///
+    /// ```
+    /// use burn::tensor::{Device, Tensor};
+    /// use sparsek::sparse::Csr;
+    ///
+    /// let device = Device::flex();
+    /// let a = Csr::from_dense(Tensor::from_data([[0.0, 5.0], [6.0, 0.0]], &device)).unwrap();
+    /// let b = Csr::from_npz_bytes(&a.to_npz_bytes(), &device).unwrap();
+    /// assert_eq!(a.pattern(), b.pattern());
+    /// a.values().to_data().assert_eq(&b.values().to_data(), true);
+    /// ```
+    pub fn from_npz_bytes(
+        bytes: &[u8],
+        options: impl Into<TensorCreationOptions>,
+    ) -> Result<Self, FileError> {
+        of_bytes(bytes, Format::Npz, options.into())
+    }
+
+    /// Loads a Matrix Market file, plain or gzipped, which its first bytes tell.
+    ///
+    /// - Coordinates of `general`, `symmetric` or `skew-symmetric` matrices, whose other triangle
+    ///   is added as scipy's `mmread` does.
+    /// - `real` and `integer` values, rounded as in [`Csr::from_npz`]; `pattern` gives 1. Sums
+    ///   repeated entries, keeps explicit zeros.
+    ///
+    /// Memory follows the lines that are there, within [`memory::limit`].
+    ///
+    /// # Errors
+    ///
+    /// [`FileError`] names file and line: not a regular file, another format (`array`, `complex`,
+    /// `hermitian`), truncated, ids out of range, or above a limit.
+    pub fn from_mtx(
+        path: impl AsRef<Path>,
+        options: impl Into<TensorCreationOptions>,
+    ) -> Result<Self, FileError> {
+        load(path.as_ref(), Format::MatrixMarket, options.into())
+    }
+
+    /// [`from_mtx`](Csr::from_mtx) from the bytes of a file.
+    ///
+    /// ```
+    /// use burn::tensor::{Device, TensorData};
+    /// use sparsek::sparse::Csr;
+    ///
+    /// let text = b"%%MatrixMarket matrix coordinate real symmetric
+    /// % [0 5]
+    /// % [5 7]
+    /// 2 2 2
+    /// 2 1 5
+    /// 2 2 7";
+    /// let a = Csr::from_mtx_bytes(text, &Device::flex()).unwrap();
+    /// let dense = TensorData::from([[0.0, 5.0], [5.0, 7.0]]);
+    /// a.to_dense().into_data().assert_eq(&dense, false);
+    /// ```
+    pub fn from_mtx_bytes(
+        bytes: &[u8],
+        options: impl Into<TensorCreationOptions>,
+    ) -> Result<Self, FileError> {
+        of_bytes(bytes, Format::MatrixMarket, options.into())
+    }
+
+    /// Loads a file of either format, [`from_npz`](Csr::from_npz) or [`from_mtx`](Csr::from_mtx),
+    /// which its first bytes tell. Errors as theirs.
+    pub fn from_file(
+        path: impl AsRef<Path>,
+        options: impl Into<TensorCreationOptions>,
+    ) -> Result<Self, FileError> {
+        load(path.as_ref(), Format::Either, options.into())
+    }
+
+    /// Writes a csr file for `scipy.sparse.load_npz`, deflated, or keeps the old file.
+    ///
+    /// Ids are int32, values of the dtype; float32 for bf16. Equal matrices give equal bytes. Takes
+    /// the size of the file in memory.
+    ///
+    /// # Errors
+    ///
+    /// [`FileError::Io`] names the file.
+    pub fn to_npz(&self, path: impl AsRef<Path>) -> Result<(), FileError> {
+        let path = path.as_ref();
+        let written = output::write(path, &self.to_npz_bytes());
+        written.map_err(|source| FileError::Io { file: path.to_path_buf(), source })
+    }
+
+    /// The bytes that [`to_npz`](Csr::to_npz) writes.
+    pub fn to_npz_bytes(&self) -> Vec<u8> {
+        let values = self.values().to_data();
+        match values.dtype() {
+            DType::F64 => self.npz_of(values.iter::<f64>().collect()),
+            DType::F16 => self.npz_of(values.iter::<f16>().collect()),
+            // NumPy has no bf16.
+            _ => self.npz_of(values.iter::<f32>().collect()),
+        }
+    }
+
+    fn npz_of<T: scipy::Item>(&self, values: Vec<T>) -> Vec<u8> {
+        let pattern = self.pattern();
+        let shape = [self.rows(), self.cols()];
+        scipy::bytes(shape, pattern.indptr(), pattern.indices(), &values)
+    }
+}
+
+fn shown(path: &Path) -> String {
+    text::clean(&path.display().to_string())
+}
+
+fn load(path: &Path, format: Format, options: TensorCreationOptions) -> Result<Csr, FileError> {
+    let open = || input::open(path).map(|(file, _): (File, u64)| file);
+    open_and_read(path, open, format, options)
+}
+
+fn of_bytes(
+    bytes: &[u8],
+    format: Format,
+    options: TensorCreationOptions,
+) -> Result<Csr, FileError> {
+    open_and_read(Path::new("(bytes)"), || Ok(Cursor::new(bytes)), format, options)
+}
+
+fn open_and_read<R: Read + Seek>(
+    path: &Path,
+    open: impl FnOnce() -> io::Result<R>,
+    format: Format,
+    options: TensorCreationOptions,
+) -> Result<Csr, FileError> {
+    let dtype = options.dtype_or(options.device.settings().float_dtype.into());
+    let invalid = |source: CsrError| FileError::Csr { file: path.to_path_buf(), source };
+    check_dtype(dtype, &options.device).map_err(invalid)?;
+    let failed = |source: io::Error| FileError::Io { file: path.to_path_buf(), source };
+    let mut file = open().map_err(failed)?;
+    let format = match format {
+        Format::Either => format_of(&mut file).map_err(failed)?,
+        given => given,
+    };
+    let read = match dtype {
+        DType::F64 => read::<f64>(file, format),
+        _ => read::<f32>(file, format),
+    };
+    let (pattern, values) =
+        read.map_err(|reason| FileError::Format { file: path.to_path_buf(), reason })?;
+    let values = Tensor::from_data(values, (&options.device, dtype));
+    Csr::from_unsorted(&pattern, values).map_err(invalid)
+}
+
+/// The format that begins with the first bytes, or `Either`.
+fn format_of(file: &mut (impl Read + Seek)) -> io::Result<Format> {
+    let mut start = Vec::new();
+    file.by_ref().take(4).read_to_end(&mut start)?;
+    file.seek(SeekFrom::Start(0))?;
+    Ok(match start.as_slice() {
+        [b'P', b'K', ..] => Format::Npz,
+        [0x1f, 0x8b, ..] | [b'%', b'%', ..] => Format::MatrixMarket,
+        _ => Format::Either,
+    })
+}
+
+fn read<T: Value + Element>(
+    file: impl Read + Seek,
+    format: Format,
+) -> Result<(Pattern, TensorData), String> {
+    let matrix = match format {
+        Format::Npz => Matrix::<T>::read(&mut Npz::new(file)?, Values::Needed)?,
+        Format::MatrixMarket => mtx::read::<T>(file)?,
+        Format::Either => return Err("neither an npz nor a Matrix Market file".to_string()),
+    };
+    let values = matrix.values.unwrap_or_default();
+    // Pattern as read, sorted and as i32; sources; values twice.
+    let entries = memory::product(&[values.len(), 5 * size_of::<u32>() + 2 * size_of::<T>()]);
+    let rows = memory::product(&[matrix.indptr.len(), 3 * size_of::<u32>()]);
+    let what = format_args!("a matrix of {} entries", values.len());
+    memory::check(what, entries + rows).map_err(|error| error.to_string())?;
+    let shape = [values.len()];
+    let [rows, cols] = matrix.shape;
+    let pattern = Pattern::new(rows, cols, matrix.indptr, matrix.indices);
+    let pattern = pattern.map_err(|error| error.to_string())?;
+    Ok((pattern, TensorData::new(values, shape)))
+}
