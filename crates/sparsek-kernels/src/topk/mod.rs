@@ -58,9 +58,10 @@ use crate::{device::column_dtype, error::KernelError, launch::allocate};
 /// `index` is the dtype of the columns: i32, u32 or i64; without lengths also u16 up to 2^16
 /// columns and u8 up to 2^8. `routine` forces one of [`ROUTINES`].
 ///
-/// `plane` and `block` read the input once; `filter` and `sampled` too, and again after a bad sample
-/// or, up to the last element needed, for ties; `delegate` twice. `cube` and `unit` read it twice
-/// and per search step: if exact, 4 to 8 on smooth data, at most 138, or 266 for 64-bit dtypes.
+/// `plane` and `block` read the input once; `filter` and `sampled` too, and again after a bad
+/// sample or, up to the last element needed, for ties; `delegate` twice. `cube` and `unit` read it
+/// twice and per search step: if exact, 4 to 8 on smooth data, at most 138, or 266 for 64-bit
+/// dtypes.
 /// `filter` needs scratch: values and u32 columns of 4096 to 16,384 elements a row.
 ///
 /// `plane` and `block` sort before they write: keys of at most 32 bits, 16 elements per unit (k up
