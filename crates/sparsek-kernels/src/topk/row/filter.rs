@@ -8,7 +8,7 @@
 //!
 //! Tiles append in any order and note where; the list is read in index order, so scheduling changes
 //! no result. Too few elements above the floor mean that many equal it: then the first tiles are
-//! read again, until they hold enough equal ones. Short rows are read whole by one cube. If a sample
+//! read again, until they hold enough equal ones. One cube reads a short row whole. If a sample
 //! misleads, the last tile selects as `cube` does.
 
 use cubecl::{ir::ElemType, prelude::*};
