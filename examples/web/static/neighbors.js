@@ -58,7 +58,7 @@ export function setUpNeighbors(wasm, panel, run, device) {
     show(canvas, draw);
   };
 
-  const search = (keepPlaces) => run("Searching …", async () => {
+  const find = async (keepPlaces) => {
     const { matrix } = state;
     const found = await wasm.neighbors(metric.value, value_of(k));
     state.found = { k: found.k, indices: found.indices, distances: found.distances };
@@ -80,28 +80,25 @@ export function setUpNeighbors(wasm, panel, run, device) {
       ? `${found.equal ? "Equal to the CPU" : "NOT equal to the CPU"} (largest difference ${found.difference.toExponential(1)}); ${times}, ${found.flex.toFixed(1)} ms on the CPU`
       : `Computed on the CPU; ${times}`;
     return { equal: found.equal, text };
+  };
+
+  const search = (keepPlaces) => run("Searching …", () => find(keepPlaces));
+
+  // A file that is no matrix leaves the last one.
+  const load = (read) => run("Loading …", async () => {
+    const { bytes, names } = await read();
+    state = { matrix: wasm.load_matrix(new Uint8Array(bytes)), names, selected: 0 };
+    return find(false);
   });
 
-  const load = async (label, bytes, names) => {
-    try {
-      state = { matrix: wasm.load_matrix(bytes), names, selected: 0 };
-    } catch (error) {
-      await run("Loading …", () => { throw error; });
-      return;
-    }
-    await search(false);
-  };
-
-  const loadSample = async () => {
+  const loadSample = () => load(async () => {
     const get = (path) => fetch(new URL(path, import.meta.url));
     const [matrix, names] = await Promise.all([get("sample.npz"), get("sample.txt")]);
-    const lines = (await names.text()).trimEnd().split("\n");
-    await load("sample.npz", new Uint8Array(await matrix.arrayBuffer()), lines);
-  };
+    return { bytes: await matrix.arrayBuffer(), names: (await names.text()).trimEnd().split("\n") };
+  });
 
-  const loadFile = async (chosen) => {
-    if (chosen) await load(chosen.name, new Uint8Array(await chosen.arrayBuffer()), []);
-  };
+  const loadFile = (chosen) =>
+    chosen && load(async () => ({ bytes: await chosen.arrayBuffer(), names: [] }));
 
   sample.addEventListener("click", loadSample);
   file.addEventListener("change", () => loadFile(file.files[0]));
