@@ -4,7 +4,7 @@ use burn::tensor::Tensor;
 use half::{bf16, f16};
 use sparsek::sparse::{Csr, CsrError, Norm, Tfidf};
 use sparsek_tests::{
-    backend::Backend,
+    backend::{Backend, Kind},
     data::normals,
     element::Element,
     oracle::{prepare, spmm::Csr as Host},
@@ -107,8 +107,15 @@ fn of_dtype<T: Element>(backend: &Backend, recipe: &Sparse) -> Outcome {
     same::<T>("own tf-idf", &csr, &csr.tfidf(), &prepare::tfidf(&host, &host), bound)?;
     let magnitudes = upload::<T>(&prepare::with(&host, |_, _, x| x.abs()), device);
     let expected = prepare::with(&host, |_, _, x| x.abs().ln_1p());
-    // Devices may compute ln(1 + x) as written.
-    same::<T>("log1p", &csr, &magnitudes.log1p(), &expected, [bound[0], 4.0 * sums + least])?;
+    if T::NAME == "f64" && matches!(backend.kind, Kind::Vulkan | Kind::Wgpu | Kind::WebGpu) {
+        let message = expect_panic(|| drop(magnitudes.log1p()))?;
+        if !message.contains("no logarithms of f64") {
+            return Err(message);
+        }
+    } else {
+        // Devices may compute ln(1 + x) as written.
+        same::<T>("log1p", &csr, &magnitudes.log1p(), &expected, [bound[0], 4.0 * sums + least])?;
+    }
 
     if host.rows > 1 {
         for ddof in [0, 1] {

@@ -5,7 +5,7 @@
 
 use std::{fmt, str::FromStr};
 
-use burn::tensor::{DType, Tensor, TensorData};
+use burn::tensor::{DType, Device, Tensor, TensorData};
 
 use super::{
     adjacency::Adjacency,
@@ -119,7 +119,8 @@ impl Csr {
         Tfidf::fit(self).apply(self)
     }
 
-    /// ln(1 + x) of each entry; NaN below -1. Differentiable.
+    /// ln(1 + x) of each entry; NaN below -1. Differentiable. Panics for f64 on Vulkan and WebGPU,
+    /// which have no such logarithms.
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor, TensorData};
@@ -130,6 +131,10 @@ impl Csr {
     /// a.values().to_data().assert_eq(&TensorData::from([2f32.ln()]), false);
     /// ```
     pub fn log1p(&self) -> Self {
+        assert!(
+            self.dtype() != DType::F64 || has_wide_logarithms(&self.device()),
+            "Csr::log1p: the device has no logarithms of f64"
+        );
         if self.nnz() == 0 {
             return self.clone();
         }
@@ -294,6 +299,18 @@ struct Parts {
     divided: Tensor<1>,
     /// Norms of rows of divided values.
     norms: Tensor<1>,
+}
+
+/// Whether the device has logarithms of f64: SPIR-V and WebGPU have none.
+fn has_wide_logarithms(device: &Device) -> bool {
+    #[cfg(feature = "cubecl")]
+    if let burn::backend::DispatchDevice::Cube(device) =
+        device.clone().without_autodiff().as_dispatch()
+    {
+        return !device.client().name().starts_with("wgpu");
+    }
+    let _ = device;
+    true
 }
 
 /// Inverse document frequencies, one per column: `ln((1 + n) / (1 + df)) + 1` of n rows, df of
