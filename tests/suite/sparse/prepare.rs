@@ -211,6 +211,12 @@ fn gradients(backend: &Backend) -> Result<(), String> {
             }
         }
     }
+    // A repeated row adds its slopes.
+    let values = vector::<f32>(&[1.0, 2.0, 3.0], &device).require_grad();
+    let csr = Csr::from_coo([2, 2], &[0, 1, 1], &[0, 0, 1], values.clone());
+    let chosen = csr.map_err(|e| e.to_string())?.select_rows(&[1, 0, 1]);
+    let gradient = values.grad(&chosen.values().clone().sum().backward()).ok_or("no gradient")?;
+    near("repeated rows", &numbers(gradient), &[1.0, 2.0, 2.0], [0.0; 2])?;
     // Rows and columns of zeros have slope 0, not NaN.
     let zeros = vector::<f32>(&[0.0, 0.0], &device).require_grad();
     let csr = Csr::from_coo([2, 2], &[0, 1], &[0, 0], zeros.clone()).map_err(|e| e.to_string())?;

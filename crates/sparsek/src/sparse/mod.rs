@@ -19,6 +19,7 @@ mod files;
 mod matmul;
 mod pattern;
 mod prepare;
+mod repeat;
 mod sorted;
 mod spmm;
 mod stack;

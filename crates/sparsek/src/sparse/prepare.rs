@@ -12,8 +12,8 @@ use super::{
     csr::Csr,
     error::CsrError,
     pattern::Pattern,
+    repeat::repeat,
     spmm::{spmm, spmm_max},
-    tensor::gather,
 };
 use crate::io::memory;
 
@@ -165,7 +165,7 @@ impl Csr {
             _ => f64::from(f32::EPSILON),
         };
         let small = deviations.clone().lower_elem(10.0 * epsilon);
-        let divisors = gather(deviations.mask_fill(small, 1.0), self.pattern().indices());
+        let divisors = repeat(deviations.mask_fill(small, 1.0), self.pattern().indices());
         self.with_wide(wide(self.values().clone()) / divisors)
     }
 
@@ -196,7 +196,7 @@ impl Csr {
         let absent = factors(absent, &values);
         let groups = Groups::new(transposed.indptr().to_vec(), entries, &values);
         let means = groups.sums(values.clone()) / rows;
-        let differences = values - gather(means.clone(), self.pattern().indices());
+        let differences = values - repeat(means.clone(), self.pattern().indices());
         let squares = groups.sums(differences.clone() * differences);
         (squares + means.clone() * means * absent) / (rows - ddof as f64)
     }
@@ -245,7 +245,7 @@ impl Csr {
         }
         let values = wide(self.values().clone());
         let factors = factors.cast(values.dtype());
-        self.with_wide(values * gather(factors, of_entries))
+        self.with_wide(values * repeat(factors, of_entries))
     }
 
     /// Replaces the values, cast to the dtype.
@@ -256,7 +256,7 @@ impl Csr {
     fn normalized(&self, values: Tensor<1>, norm: Norm) -> Self {
         let Parts { divided, norms, .. } = self.parts(values, norm);
         let zero = norms.clone().equal_elem(0.0);
-        let norms = gather(norms.mask_fill(zero, 1.0), &self.pattern().row_ids());
+        let norms = repeat(norms.mask_fill(zero, 1.0), &self.pattern().row_ids());
         self.with_wide(divided / norms)
     }
 
@@ -283,7 +283,7 @@ impl Csr {
                 let zero = divisors.clone().equal_elem(0.0);
                 let infinite = divisors.clone().greater_elem(most);
                 let divisors = divisors.mask_fill(zero, 1.0).mask_fill(infinite, 1.0);
-                let divided = values / gather(divisors.clone(), &self.pattern().row_ids());
+                let divided = values / repeat(divisors.clone(), &self.pattern().row_ids());
                 let norms = root(groups.sums(divided.clone() * divided.clone()));
                 Parts { divisors, divided, norms }
             }

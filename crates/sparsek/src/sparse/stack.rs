@@ -6,6 +6,7 @@ use super::{
     csr::Csr,
     error::CsrError,
     pattern::{MAX_ENTRIES, Pattern, check_size},
+    repeat::repeat,
     tensor::gather,
 };
 
@@ -175,7 +176,7 @@ impl Csr {
         Ok(Self::assemble(pattern.into(), gather(values(matrices), &places)))
     }
 
-    /// Some entries in another pattern, whose columns ascend.
+    /// Entries, repeated or not, in another pattern, whose columns ascend.
     fn with_entries(
         &self,
         [rows, cols]: [usize; 2],
@@ -184,7 +185,7 @@ impl Csr {
         entries: &[u32],
     ) -> Self {
         let pattern = Pattern::new(rows, cols, indptr, indices).expect("parts of a pattern");
-        Self::assemble(pattern.into(), gather(self.values().clone(), entries))
+        Self::assemble(pattern.into(), repeat(self.values().clone(), entries))
     }
 }
 

@@ -10,8 +10,8 @@ pub(crate) fn upload(values: &[u32], device: &Device) -> Tensor<1, Int> {
     Tensor::from_data(TensorData::new(values, shape), (device, DType::I32))
 }
 
-/// Elements of `x` at distinct places of D numbers. Its gradient scatters in parallel, unlike that
-/// of `select`.
+/// Elements of `x` at distinct places of D numbers, or without a gradient at any. Its gradient
+/// scatters in parallel, unlike that of `select`.
 pub(super) fn gather<const D: usize>(x: Tensor<D>, places: &[u32]) -> Tensor<1> {
     if places.is_empty() {
         return empty(&x);
