@@ -28,7 +28,7 @@ pub fn normalized(csr: &Csr, name: &str) -> Csr {
     with(csr, |i, _, x| if norms[i] == 0.0 { x } else { x / norms[i] })
 }
 
-/// `ln((1 + n) / (1 + df)) + 1` per column of n rows, df of which store it.
+/// `ln((1 + n) / (1 + df)) + 1` per column, where df of n rows store it.
 pub fn idf(csr: &Csr) -> Vec<f64> {
     let stored = |column| csr.entries().filter(|&(_, j, _)| j == column).count();
     let rows = csr.rows as f64;

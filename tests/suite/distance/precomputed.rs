@@ -1,4 +1,4 @@
-//! Neighbors by given distances: those that a search finds by computing them.
+//! Neighbors by given distances are the neighbors that a search finds.
 
 use burn::tensor::{DType, Int, Tensor, TensorData};
 use sparsek::{

@@ -263,7 +263,7 @@ fn long<T: Element>(
     check.end()
 }
 
-/// So many rows that tiles take several steps; whole and ragged.
+/// Enough rows for tiles of several steps; whole and ragged.
 fn many_tiles(backend: &Backend, routine: Option<Routine>) -> Outcome {
     let mut check = Check::new(backend, routine);
     if !check.client().features().plane.contains(Plane::Ops) {

@@ -99,9 +99,9 @@ impl NearestNeighbors {
     /// # Cost
     ///
     /// With a shared filter, a search among a copy of the allowed rows. With one per query,
-    /// [`pairwise_distances`](super::pairwise_distances) in batches, of which each query gathers
-    /// those that are allowed; the host uploads their numbers. At most
-    /// [`MAX_COLS`](crate::topk::MAX_COLS) may be allowed.
+    /// [`pairwise_distances`](super::pairwise_distances) in batches; each query gathers its allowed
+    /// rows, whose numbers the host uploads. At most [`MAX_COLS`](crate::topk::MAX_COLS) may be
+    /// allowed.
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor, TensorData};
