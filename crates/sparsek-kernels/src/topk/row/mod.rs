@@ -58,8 +58,8 @@ pub(crate) fn topk_rows(
     if job.orders(routine) { Ok(Selected { values, indices }) } else { job.order(values, indices) }
 }
 
-/// Sorts whole rows, k = `cols`: values and indices, or indices alone. None where another path sorts
-/// them.
+/// Sorts whole rows, k = `cols`: values and indices, or indices alone. None where another path
+/// sorts them.
 pub(crate) fn sort_whole_rows(
     client: &Client,
     input: &Rows,
