@@ -1,6 +1,6 @@
 //! Wall-clock time of one call of `topk` on tensors: alone, and queued.
 
-use std::{collections::HashMap, fs, path::PathBuf, time::Instant};
+use std::{collections::HashMap, path::PathBuf, time::Instant};
 
 use anyhow::Context;
 use burn::tensor::{Device, Tensor, TensorData};
@@ -84,14 +84,9 @@ struct Peer {
 }
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let mut peers = HashMap::new();
-    if let Some(file) = &arguments.torch {
-        let text = fs::read_to_string(file).with_context(|| file.display().to_string())?;
-        for line in text.lines() {
-            let peer: Peer = serde_json::from_str(line)?;
-            peers.insert(peer.case.clone(), peer);
-        }
-    }
+    let peers = record::read_torch::<Peer>(arguments.torch.as_deref())?;
+    let peers: HashMap<String, Peer> =
+        peers.into_iter().map(|peer| (peer.case.clone(), peer)).collect();
     let backend = arguments.backend.open().map_err(anyhow::Error::msg)?;
     for case in &arguments.cases {
         let mut record = one(&backend, case, arguments.first).with_context(|| case.to_string())?;

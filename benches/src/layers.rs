@@ -1,6 +1,6 @@
 //! Sorting and model layers on tensors: time of one of many queued calls.
 
-use std::{collections::HashMap, fmt, fs, path::PathBuf, str::FromStr};
+use std::{collections::HashMap, fmt, path::PathBuf, str::FromStr};
 
 use anyhow::{Context, bail, ensure};
 use burn::{
@@ -113,14 +113,8 @@ impl fmt::Display for LayerCase {
 }
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let mut peers = HashMap::new();
-    if let Some(file) = &arguments.torch {
-        let text = fs::read_to_string(file).with_context(|| file.display().to_string())?;
-        for line in text.lines() {
-            let peer: Peer = serde_json::from_str(line)?;
-            peers.insert(peer.case, peer.ms);
-        }
-    }
+    let peers = record::read_torch::<Peer>(arguments.torch.as_deref())?;
+    let peers: HashMap<String, f64> = peers.into_iter().map(|peer| (peer.case, peer.ms)).collect();
     let backend = arguments.backend.open().map_err(anyhow::Error::msg)?;
     for case in &arguments.cases {
         let times = case.ready(&backend).with_context(|| case.to_string())?.measure()?;

@@ -180,6 +180,11 @@ pub fn read_vector_peers(path: &Path) -> anyhow::Result<Vec<PeerRecord>> {
     read_lines(path, |kind| !kind.peer.is_empty() && kind.bench == "delegate")
 }
 
+/// PyTorch's times of a bench, if there is a file of them.
+pub fn read_torch<R: DeserializeOwned>(path: Option<&Path>) -> anyhow::Result<Vec<R>> {
+    path.map_or(Ok(Vec::new()), |path| read_lines(path, |_| true))
+}
+
 fn read_lines<R: DeserializeOwned>(
     path: &Path,
     wanted: impl Fn(&Kind) -> bool,
