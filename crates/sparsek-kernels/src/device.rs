@@ -1,8 +1,8 @@
 //! Planes, dtypes, accumulators and driver quirks of a device.
 
 use cubecl::{
-    features::Plane,
-    ir::{ElemType, FloatKind, UIntKind},
+    features::{AtomicUsage, Plane},
+    ir::{ElemType, FloatKind, Type, UIntKind},
     prelude::*,
 };
 
@@ -71,6 +71,18 @@ pub(crate) fn require_dtype(client: &Client, dtype: ElemType) -> Result<(), Kern
     }
 }
 
+/// Says why the cubes of a launch cannot hand over to the last one that arrives.
+pub(crate) fn require_arrivals(client: &Client) -> Result<(), String> {
+    if !client.features().device_memory_scope {
+        return Err("cubes do not see what other cubes store".into());
+    }
+    let word = Type::atomic(ElemType::UInt(UIntKind::U32));
+    match client.properties().atomic_type_usage(word).contains(AtomicUsage::Add) {
+        true => Ok(()),
+        false => Err("the device has no atomic sums".into()),
+    }
+}
+
 /// Refuses kernels of more buffers than the device binds: WebGPU promises 8, one of them CubeCL's.
 pub(crate) fn require_buffers(client: &Client, buffers: usize) -> Result<(), KernelError> {
     let limit = client.properties().hardware.max_bindings as usize;
@@ -83,10 +95,16 @@ pub(crate) fn require_buffers(client: &Client, buffers: usize) -> Result<(), Ker
 /// Refuses f64 where it has no logarithms, exponentials and powers: SPIR-V and WebGPU.
 pub(crate) fn require_logarithms(client: &Client, dtype: ElemType) -> Result<(), KernelError> {
     let runtime = client.name();
-    match dtype.size() == 8 && runtime.starts_with("wgpu") {
-        true => Err(KernelError::Functions { functions: "logarithms and powers", dtype, runtime }),
-        false => Ok(()),
+    match has_logarithms(client, dtype) {
+        true => Ok(()),
+        false => Err(KernelError::Functions { functions: "logarithms and powers", dtype, runtime }),
     }
+}
+
+/// Whether kernels have logarithms, exponentials and powers of a float: SPIR-V and WebGPU lack
+/// those of f64.
+pub fn has_logarithms(client: &Client, dtype: ElemType) -> bool {
+    dtype.size() < 8 || !client.name().starts_with("wgpu")
 }
 
 /// Refuses a dtype that kernels cannot round to.

@@ -43,5 +43,5 @@ pub use cubecl;
 pub use device::column_dtype;
 #[doc(hidden)]
 #[cfg(feature = "kernels")]
-pub use device::host_rounds;
+pub use device::{has_logarithms, host_rounds};
 pub use error::KernelError;

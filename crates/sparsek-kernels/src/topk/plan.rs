@@ -1,10 +1,6 @@
 //! Host-side checks, and the choice of the routine in [`select`].
 
-use cubecl::{
-    features::{AtomicUsage, Plane},
-    ir::{ElemType, Type, UIntKind},
-    prelude::*,
-};
+use cubecl::{features::Plane, ir::ElemType, prelude::*};
 
 use super::{
     key::{require_element, require_index},
@@ -23,7 +19,7 @@ use super::{
 use crate::{
     device::{
         BROWSER_REFUSAL, LLVMPIPE_JUMPS, LLVMPIPE_REFUSAL, is_gpu, is_llvmpipe, plane_size,
-        require_buffers, require_dtype, units_per_cube,
+        require_arrivals, require_buffers, require_dtype, units_per_cube,
     },
     error::KernelError,
     launch::aligned,
@@ -44,6 +40,21 @@ pub(crate) struct RowProblem {
     pub key_bytes: usize,
 }
 
+/// What every path checks of rows of at most `longest` columns.
+pub(crate) fn check_request(
+    client: &Client,
+    input: &Rows,
+    options: &TopkOptions,
+    index: ElemType,
+    longest: usize,
+) -> Result<(), KernelError> {
+    options.validate(input.rows, input.cols, longest)?;
+    require_element(client, input.dtype)?;
+    require_index(index, input.cols)?;
+    require_dtype(client, index)?;
+    input.lengths_argument().map(drop)
+}
+
 pub(crate) fn plan_rows(
     client: &Client,
     input: &Rows,
@@ -51,11 +62,7 @@ pub(crate) fn plan_rows(
     index: ElemType,
     routine: Option<Routine>,
 ) -> Result<Routine, KernelError> {
-    options.validate(input.rows, input.cols, MAX_COLS)?;
-    require_element(client, input.dtype)?;
-    require_index(index, input.cols)?;
-    require_dtype(client, index)?;
-    input.lengths_argument()?;
+    check_request(client, input, options, index, MAX_COLS)?;
     let problem = RowProblem {
         rows: input.rows,
         k: options.k,
@@ -184,21 +191,7 @@ pub(crate) fn check(
             )),
             Some(_) => Ok(()),
         },
-        Routine::Block => {
-            let units = units_per_cube(client, BLOCK_CUBE_UNITS) as usize;
-            match plane_size(client) {
-                _ if is_llvmpipe(client) => refuse(LLVMPIPE_REFUSAL.into()),
-                None => refuse("the device has no planes of one fixed size".into()),
-                Some(plane) if 2 * plane as usize > units => {
-                    refuse(format!("a cube of {units} units holds one plane only"))
-                }
-                Some(_) if cols > units * REGISTER_ITEMS => refuse(format!(
-                    "rows of {cols} elements exceed the {} that a cube of {units} units holds",
-                    units * REGISTER_ITEMS
-                )),
-                Some(_) => Ok(()),
-            }
-        }
+        Routine::Block => check_block(client, cols).or_else(refuse),
         Routine::Delegate => check_delegate(client, problem).or_else(refuse),
         Routine::Sampled => check_sampled(client, problem).or_else(refuse),
         Routine::Filter => check_filter(client, problem).or_else(refuse),
@@ -238,28 +231,49 @@ fn check_whole(problem: &RowProblem) -> Result<(), String> {
     }
 }
 
+fn check_block(client: &Client, cols: usize) -> Result<(), String> {
+    if is_llvmpipe(client) {
+        return Err(LLVMPIPE_REFUSAL.into());
+    }
+    let units = units_per_cube(client, BLOCK_CUBE_UNITS) as usize;
+    let plane = plane_size(client).ok_or("the device has no planes of one fixed size")?;
+    check_planes(plane as usize, units)?;
+    match cols > units * REGISTER_ITEMS {
+        true => Err(format!(
+            "rows of {cols} elements exceed the {} that a cube of {units} units holds",
+            units * REGISTER_ITEMS
+        )),
+        false => Ok(()),
+    }
+}
+
+fn check_planes(plane: usize, units: usize) -> Result<(), String> {
+    match 2 * plane > units {
+        true => Err(format!("a cube of {units} units holds one plane only")),
+        false => Ok(()),
+    }
+}
+
+/// For units that note the elements of a tile as bits.
+fn check_lists(plane: usize, width: usize) -> Result<(), String> {
+    match width * plane < TILE_ITEMS {
+        true => Err(format!(
+            "a plane of {plane} units, {width} elements a load, \
+             reads less than the {TILE_ITEMS} that a unit lists"
+        )),
+        false => Ok(()),
+    }
+}
+
 fn check_filter(client: &Client, problem: &RowProblem) -> Result<(), String> {
     let plane = check_candidates(client, problem)?;
     let RowProblem { k, cols, width, .. } = *problem;
-    if !client.features().device_memory_scope {
-        return Err("cubes do not see what other cubes store".into());
-    }
-    let usage = client.properties().atomic_type_usage(Type::atomic(ElemType::UInt(UIntKind::U32)));
-    if !usage.contains(AtomicUsage::Add) {
-        return Err("the device has no atomic sums".into());
-    }
+    require_arrivals(client)?;
     require_buffers(client, FILTER_BUFFERS).map_err(|error| error.to_string())?;
-    if width * plane < TILE_ITEMS {
-        return Err(format!(
-            "a plane of {plane} units, {width} elements a load, reads less than the {TILE_ITEMS} \
-             that a unit lists"
-        ));
-    }
+    check_lists(plane, width)?;
     let plan = filter_plan(client, k, cols)?;
     let units = plan.units as usize;
-    if 2 * plane > units {
-        return Err(format!("a cube of {units} units holds one plane only"));
-    }
+    check_planes(plane, units)?;
     // Keys of the list, counts of tiles, and what a search needs.
     let tiles = cols.div_ceil(units * TILE_ITEMS).next_power_of_two();
     let needed = plan.list_items * units * problem.key_bytes
@@ -295,9 +309,7 @@ fn check_sampled(client: &Client, problem: &RowProblem) -> Result<(), String> {
     let cols = problem.cols;
     let plane = check_candidates(client, problem)?;
     let units = sampled_units(client, cols) as usize;
-    if 2 * plane > units {
-        return Err(format!("a cube of {units} units holds one plane only"));
-    }
+    check_planes(plane, units)?;
     if cols < units * TILE_ITEMS {
         return Err(format!(
             "rows of {cols} elements are shorter than the {} \
@@ -305,13 +317,7 @@ fn check_sampled(client: &Client, problem: &RowProblem) -> Result<(), String> {
             units * TILE_ITEMS
         ));
     }
-    if problem.width * plane < TILE_ITEMS {
-        return Err(format!(
-            "a plane of {plane} units, {} elements a load, \
-             reads less than the {TILE_ITEMS} that a unit lists",
-            problem.width
-        ));
-    }
+    check_lists(plane, problem.width)?;
     let room = list_room(client);
     match sample_plan(problem.k, cols, units) {
         Ok(plan) if plan.list_items * units <= room => Ok(()),
@@ -370,20 +376,18 @@ pub(crate) struct SamplePlan {
 
 pub(crate) struct FilterPlan {
     pub units: u32,
-    pub sample_items: usize,
     pub list_items: usize,
 }
 
 /// Errs if no list suffices.
 pub(crate) fn filter_plan(client: &Client, k: usize, cols: usize) -> Result<FilterPlan, String> {
     let units = units_per_cube(client, FILTER_UNITS);
-    let sample_items = FILTER_SAMPLE_ITEMS;
-    let samples = units as usize * sample_items;
+    let samples = units as usize * FILTER_SAMPLE_ITEMS;
     let needed = sample_ranks(k, cols, samples).needed.max(samples).min(cols.max(samples));
     let most = FILTER_LIST / units as usize;
     let list_items = needed.div_ceil(units as usize).next_power_of_two();
     match list_items <= most {
-        true => Ok(FilterPlan { units, sample_items, list_items }),
+        true => Ok(FilterPlan { units, list_items }),
         false => Err(format!(
             "k = {k} of {cols} needs a list of {needed} columns, it holds {FILTER_LIST}"
         )),

@@ -132,7 +132,7 @@ impl Csr {
     /// ```
     pub fn log1p(&self) -> Self {
         assert!(
-            self.dtype() != DType::F64 || has_wide_logarithms(&self.device()),
+            has_logarithms(&self.device(), self.dtype()),
             "Csr::log1p: the device has no logarithms of f64"
         );
         if self.nnz() == 0 {
@@ -301,15 +301,16 @@ struct Parts {
     norms: Tensor<1>,
 }
 
-/// Whether the device has logarithms of f64: SPIR-V and WebGPU have none.
-fn has_wide_logarithms(device: &Device) -> bool {
+/// Whether the device has logarithms of a dtype.
+fn has_logarithms(device: &Device, dtype: DType) -> bool {
     #[cfg(feature = "cubecl")]
     if let burn::backend::DispatchDevice::Cube(device) =
         device.clone().without_autodiff().as_dispatch()
     {
-        return !device.client().name().starts_with("wgpu");
+        let dtype = burn::backend::cubecl::dtype_to_elem_type(dtype);
+        return sparsek_kernels::has_logarithms(&device.client(), dtype);
     }
-    let _ = device;
+    let _ = (device, dtype);
     true
 }
 

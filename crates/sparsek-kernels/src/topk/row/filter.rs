@@ -42,7 +42,7 @@ pub(super) const FLOOR_WORDS: usize = 2;
 
 const KEY: u32 = 0;
 const FLOAT: u32 = 1;
-/// All elements are listed.
+/// Without a list: one cube reads the row whole.
 const NONE: u32 = 2;
 
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
@@ -120,7 +120,7 @@ pub(crate) fn write_floors<E: Element, N: Size>(
     }
 }
 
-/// As `sample_plan`.
+/// As `sample_ranks`, for the length of this row.
 #[cube]
 fn sampling(request: &RowRequest, width: u32, #[comptime] config: CandidateConfig) -> Sampling {
     let samples = comptime!(config.sample.lanes * config.sample.items() as u32);
@@ -134,7 +134,7 @@ fn sampling(request: &RowRequest, width: u32, #[comptime] config: CandidateConfi
         rank,
         slack,
         normal: normal_on_device(rank + slack / 2, samples.runtime()),
-        // Groups of loads start at whole ones.
+        // Loads start at multiples of their width.
         spacing: cols / (samples / width) / width * width,
     }
 }

@@ -19,7 +19,7 @@ use crate::{
     topk::{
         key::Element,
         plan::filter_plan,
-        tuning::{BUSY_TILES, TILE_ITEMS, TILE_STEPS},
+        tuning::{BUSY_TILES, FILTER_SAMPLE_ITEMS, TILE_ITEMS, TILE_STEPS},
     },
 };
 
@@ -30,7 +30,7 @@ impl Job<'_> {
         let (client, input) = (self.client, self.input);
         let plan = filter_plan(client, self.options.k, input.cols).expect("checked by select");
         let width = self.load_width();
-        let sample = self.team(plan.units, width, plan.sample_items, true);
+        let sample = self.team(plan.units, width, FILTER_SAMPLE_ITEMS, true);
         let part = self.team(self.plane_size(), width, TILE_ITEMS, false);
         let list = self.team(plan.units, 1, plan.list_items, false);
         // Longer tiles cost less each; few rows need all units.

@@ -26,13 +26,11 @@ use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
 use self::job::{Job, Target};
 use crate::{
-    device::require_dtype,
     error::KernelError,
     launch::allocate,
     topk::{
-        key::{require_element, require_index},
         options::TopkOptions,
-        plan::plan_rows,
+        plan::{check_request, plan_rows},
         tuning::MAX_RANKED,
         types::{MAX_COLS, Routine, Rows, Selected},
     },
@@ -72,10 +70,7 @@ pub(crate) fn sort_whole_rows(
         return Ok(None);
     }
     let longest = if input.rows == 1 { u32::MAX as usize } else { MAX_COLS };
-    options.validate(input.rows, input.cols, longest)?;
-    require_element(client, input.dtype)?;
-    require_index(index, input.cols)?;
-    require_dtype(client, index)?;
+    check_request(client, input, options, index, longest)?;
     Job { client, input, options, index, spread: true }.sort_input(values)
 }
 

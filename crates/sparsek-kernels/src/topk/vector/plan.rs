@@ -17,8 +17,7 @@
 //! ```
 
 use cubecl::{
-    features::AtomicUsage,
-    ir::{ElemType, FloatKind, IntKind, Type},
+    ir::{ElemType, FloatKind, IntKind},
     prelude::*,
 };
 
@@ -39,8 +38,8 @@ use super::{
 };
 use crate::{
     device::{
-        LLVMPIPE_REFUSAL, is_gpu, is_llvmpipe, multiprocessors, plane_or_unit, require_buffers,
-        require_dtype, units_per_cube,
+        LLVMPIPE_REFUSAL, is_gpu, is_llvmpipe, multiprocessors, plane_or_unit, require_arrivals,
+        require_buffers, require_dtype, units_per_cube,
     },
     error::KernelError,
     launch::argument,
@@ -361,13 +360,7 @@ impl Subranges<'_> {
     ) -> Result<(FinishConfig, DelegateVectorConfig), String> {
         let Self { vector, options, partition } = *self;
         let client = vector.client;
-        if !client.features().device_memory_scope {
-            return Err("cubes do not see what other cubes store".into());
-        }
-        let usage = client.properties().atomic_type_usage(Type::atomic(U32));
-        if !usage.contains(AtomicUsage::Add) {
-            return Err("the device has no atomic sums".into());
-        }
+        require_arrivals(client)?;
         self.require_plain()?;
         let delegates = self.delegates();
         let delegate_items = keys_per_unit(&config, delegates, vector.key)
