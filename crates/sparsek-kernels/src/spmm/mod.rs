@@ -19,6 +19,8 @@ mod gradient;
 #[cfg(feature = "kernels")]
 pub mod max;
 #[cfg(feature = "kernels")]
+mod offsets;
+#[cfg(feature = "kernels")]
 mod operand;
 #[cfg(feature = "kernels")]
 mod partial_sums;
@@ -44,6 +46,7 @@ pub use self::{
         column_blocks::ColumnBlocks, gathered::gradient_gathered, shared::gradient_shared,
         two_pass::gradient_two_pass, types::Product,
     },
+    offsets::row_offsets,
     operand::Operand,
     partition::Partition,
     sddmm::{sddmm, sddmm_compressed},

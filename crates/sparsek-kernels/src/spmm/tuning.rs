@@ -68,3 +68,6 @@ pub(super) const CUBES_PER_BLOCK: usize = 128;
 pub(super) const BLOCK_FLIGHT: u32 = 2;
 /// Most elements of a chunk.
 pub(super) const CHUNK: usize = 16_384;
+
+/// Units of a cube of the sampled product.
+pub(super) const SDDMM_CUBE_UNITS: u32 = 256;

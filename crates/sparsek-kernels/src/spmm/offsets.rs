@@ -1,0 +1,50 @@
+//! Offsets of rows whose entries are in order.
+
+use cubecl::{prelude::*, server::Handle};
+
+use super::types::MAX_ENTRIES;
+use crate::{
+    error::KernelError,
+    launch::{Grid, allocate, argument},
+    primitives::csr::first_from,
+};
+
+/// Finds where rows begin in an ascending list of the rows of all entries: `[rows + 1]` `i32`.
+///
+/// `ascending` is contiguous `[nnz]` `i32` below `rows`. Each offset takes a binary search.
+///
+/// Errors: too many entries; buffers too short, too large or needing wider addresses.
+pub fn row_offsets(
+    client: &Client,
+    ascending: &Handle,
+    nnz: usize,
+    rows: usize,
+) -> Result<Handle, KernelError> {
+    if nnz > MAX_ENTRIES {
+        return Err(KernelError::TooManyEntries { entries: nnz, limit: MAX_ENTRIES });
+    }
+    let int = i32::elem_type_native();
+    let offsets = allocate(client, "offsets", rows + 1, int)?;
+    let grid = Grid::elementwise(client, rows + 1, nnz.max(rows + 1))?;
+    // SAFETY: `argument` checks lengths.
+    unsafe {
+        offsets_kernel::launch_unchecked(
+            client,
+            grid.count,
+            grid.dim,
+            grid.address,
+            argument(ascending, "rows of entries", int, nnz)?,
+            argument(&offsets, "offsets", int, rows + 1)?,
+            nnz as i32,
+        );
+    }
+    Ok(offsets)
+}
+
+#[cube(launch_unchecked, address_type = "dynamic")]
+fn offsets_kernel(ascending: &[i32], offsets: &mut [i32], nnz: i32) {
+    if ABSOLUTE_POS >= offsets.len() {
+        terminate!();
+    }
+    offsets[ABSOLUTE_POS] = first_from(ascending, 0, nnz, i32::cast_from(ABSOLUTE_POS));
+}
