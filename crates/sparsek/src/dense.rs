@@ -102,7 +102,8 @@ fn check_linear(operation: &str, x: &Tensor<2>, weight: &Tensor<2>, bias: Option
 /// Panics if shapes or dtypes do not fit.
 ///
 /// Flex is deterministic, sums 16-bit floats in f32, and takes k / `inputs` of the dense product.
-/// GPUs take two more passes over dense rows.
+/// So do GPUs, with gradients, if `inputs` is at least 64 k; else they take two more passes over
+/// dense rows.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -125,6 +126,42 @@ pub fn linear_compressed(x: &Compressed, weight: Tensor<2>) -> Tensor<2> {
         x.columns().clone().into_dispatch(),
         weight.into_dispatch(),
     ))
+}
+
+/// `x · weightᵀ` at the columns of `kept`: output j of row i is `x[i] · weight[columns[i, j]]`.
+///
+/// `x`: `[rows, inputs]`, `weight`: `[width, inputs]`; `kept` and result: `[rows, width]`
+/// compressed. Values of `kept` are not read. Panics if shapes or dtypes do not fit.
+///
+/// The rest of the product has no gradient, so that a layer which keeps k of its outputs trains
+/// through k of `width`. Differentiable in x and weight; cost as [`linear_compressed`].
+///
+/// ```
+/// use burn::tensor::{Device, Tensor, TensorData};
+/// use sparsek::{dense::linear_selected, sparse::sparse_topk, topk::Method};
+///
+/// let device = Device::flex();
+/// let (x, weight) = (Tensor::<2>::from_data([[1.0]], &device), [[2.0], [7.0], [5.0]]);
+/// let weight = Tensor::<2>::from_data(weight, &device);
+/// let scores = x.clone().matmul(weight.clone().transpose());
+/// let y = linear_selected(x, weight, &sparse_topk(scores, 2, Method::Exact));
+/// y.to_dense().into_data().assert_eq(&TensorData::from([[0.0, 7.0, 5.0]]), false);
+/// ```
+pub fn linear_selected(x: Tensor<2>, weight: Tensor<2>, kept: &Compressed) -> Compressed {
+    let ([rows, inputs], [width, found]) = (x.dims(), weight.dims());
+    assert!(
+        inputs == found,
+        "linear_selected: rows of {inputs} elements, but the weight has {found} columns"
+    );
+    let (wanted, found) = ([rows, width], [kept.rows(), kept.width()]);
+    assert!(found == wanted, "linear_selected: columns of {found:?} for a result of {wanted:?}");
+    check("linear_selected", "the weight", x.dtype(), weight.dtype());
+    let values = Tensor::from_dispatch(<Dispatch as DenseOps>::linear_selected(
+        x.into_dispatch(),
+        weight.into_dispatch(),
+        kept.columns().clone().into_dispatch(),
+    ));
+    kept.clone().map(|_| values)
 }
 
 /// `(x - mean) / sqrt(var + epsilon) * gamma + beta`, with mean and biased variance of each row.

@@ -4,7 +4,7 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 use cubecl::{ir::ElemType, server::Handle};
 use sparsek::dense::{
     AdamFactors, adam_step, class_hits, column_sums, cross_entropy, layer_norm, linear,
-    linear_added, linear_compressed,
+    linear_added, linear_compressed, linear_selected,
 };
 use sparsek::sparse::sparse_topk;
 use sparsek::topk::Method;
@@ -26,6 +26,19 @@ use crate::{
 /// Rows and width: empty, one, around one chunk of rows, more than one batch.
 const SIZES: [[usize; 2]; 9] =
     [[0, 5], [1, 1], [3, 256], [127, 33], [128, 64], [129, 7], [1000, 100], [4096, 12], [4500, 16]];
+/// Rows, width and k: dense products, then products of kept elements alone, with columns of all
+/// dtypes, and with few and many entries per column.
+const COMPRESSED: [[usize; 3]; 9] = [
+    [0, 5, 2],
+    [7, 300, 300],
+    [1100, 64, 13],
+    [4500, 16, 4],
+    [9001, 64, 13],
+    [5, 128, 2],
+    [3000, 64, 1],
+    [400, 1300, 20],
+    [70, 70_000, 3],
+];
 const EPSILON: f32 = 1e-5;
 
 pub fn add(cases: &mut Cases, backend: &Backend) {
@@ -51,11 +64,10 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
         cases.add(backend, name("f16"), move |b| tensors::<half::f16>(b, [rows, width]));
         cases.add(backend, name("bf16"), move |b| tensors::<half::bf16>(b, [rows, width]));
     }
-    for [rows, width, k] in
-        [[0, 5, 2], [7, 300, 300], [1100, 64, 13], [4500, 16, 4], [9001, 64, 13]]
-    {
-        let name = format!("compressed/{rows}x{width}x{k}");
-        add_product(cases, backend, name, move |b| compressed(b, [rows, width, k]));
+    for size in COMPRESSED {
+        let name = size.map(|n| n.to_string()).join("x");
+        add_product(cases, backend, format!("compressed/{name}"), move |b| compressed(b, size));
+        add_product(cases, backend, format!("selected/{name}"), move |b| selected(b, size));
     }
     for elements in [0, 1, 7, 256, 70_003] {
         let name = |dtype: &str| format!("tensor/dense/adam/{dtype}/{elements}");
@@ -478,6 +490,49 @@ fn compressed(backend: &Backend, [rows, width, k]: [usize; 3]) -> Result<(), Str
         }
     }
     match found[0].len() == rows * outputs {
+        true => Ok(()),
+        false => Err(format!("{} elements", found[0].len())),
+    }
+}
+
+/// Selected outputs equal those of the whole layer, exactly. 300 inputs fill a plane with loads.
+fn selected(backend: &Backend, [rows, width, k]: [usize; 3]) -> Result<(), String> {
+    let inputs = match rows {
+        8192.. => 24,
+        _ if width == 1300 => 300,
+        _ => 21,
+    };
+    let device = backend.device.clone().autodiff();
+    let scores = upload::<f32>(&small_integers(rows * width, 5), [rows, width], &device);
+    let kept = sparse_topk(scores, k, Method::Exact);
+    let x = small_integers(rows * inputs, 6);
+    let weight = small_integers(width * inputs, 7);
+    let run = |alone: bool| -> Result<[Vec<f64>; 3], String> {
+        let x = upload::<f32>(&x, [rows, inputs], &device).require_grad();
+        let weight = upload::<f32>(&weight, [width, inputs], &device).require_grad();
+        let y = match alone {
+            true => linear_selected(x.clone(), weight.clone(), &kept).values().clone(),
+            false => {
+                let places = kept.columns().clone().cast(device.settings().int_dtype);
+                x.clone().matmul(weight.clone().transpose()).gather(1, places)
+            }
+        };
+        let found = download(y.clone());
+        if rows == 0 {
+            return Ok([found, Vec::new(), Vec::new()]);
+        }
+        let gradients = (y * kept.values().clone()).backward();
+        let [dx, dw] = [x, weight].map(|of| of.grad(&gradients).map(download));
+        let none = "no gradient";
+        Ok([found, dx.ok_or(none)?, dw.ok_or(none)?])
+    };
+    let (found, expected) = (run(true)?, run(false)?);
+    for (what, (found, expected)) in ["y", "dx", "dweight"].iter().zip(found.iter().zip(expected)) {
+        if *found != expected {
+            return Err(format!("{what} differs"));
+        }
+    }
+    match found[0].len() == rows * k {
         true => Ok(()),
         false => Err(format!("{} elements", found[0].len())),
     }

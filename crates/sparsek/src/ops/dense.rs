@@ -53,6 +53,14 @@ pub trait DenseOps: Backend {
         weight: FloatTensor<Self>,
     ) -> FloatTensor<Self>;
 
+    /// `x · weightᵀ` at the columns.
+    #[fusion(dtype = x, shape = columns)]
+    fn linear_selected(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        columns: IntTensor<Self>,
+    ) -> FloatTensor<Self>;
+
     /// Sum of all rows.
     #[fusion(dtype = x, shape = [x[1]].into())]
     fn column_sums(x: FloatTensor<Self>) -> FloatTensor<Self>;

@@ -86,6 +86,41 @@ impl<B: Backend + DenseGradientOps> Backward<B, 2> for CompressedLinearGradient 
 }
 
 #[derive(Debug)]
+struct SelectedGradient;
+
+/// Rows, weight and columns.
+#[derive(Clone, Debug)]
+struct SelectedState<B: Backend> {
+    x: FloatTensor<B>,
+    weight: FloatTensor<B>,
+    columns: IntTensor<B>,
+}
+
+impl<B: Backend + DenseOps + DenseGradientOps> Backward<B, 2> for SelectedGradient {
+    type State = SelectedState<B>;
+
+    fn backward(
+        self,
+        ops: Ops<Self::State, 2>,
+        grads: &mut Gradients,
+        _checkpointer: &mut Checkpointer,
+    ) {
+        let upstream = grads.consume::<B>(&ops.node);
+        let [node_x, node_weight] = ops.parents;
+        let SelectedState { x, weight, columns } = ops.state;
+        let width = weight.shape()[0];
+        if let Some(node) = node_x {
+            let gradient = B::linear_compressed(upstream.clone(), columns.clone(), weight);
+            grads.register::<B>(node.id, gradient);
+        }
+        if let Some(node) = node_weight {
+            let gradient = B::linear_compressed_weight_gradient(upstream, columns, x, width);
+            grads.register::<B>(node.id, gradient);
+        }
+    }
+}
+
+#[derive(Debug)]
 struct LayerNormGradient;
 
 impl<B: Backend + DenseGradientOps> Backward<B, 3> for LayerNormGradient {
@@ -221,6 +256,18 @@ impl<B: Backend + DenseOps + DenseGradientOps, C: CheckpointStrategy> DenseOps f
         let output = B::linear_compressed(kept.values, kept.columns, kept.weight);
         let kind = CompressedLinearGradient.prepare::<C>(nodes).compute_bound().stateful();
         finish(kind, state, output)
+    }
+
+    fn linear_selected(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        columns: IntTensor<Self>,
+    ) -> FloatTensor<Self> {
+        let nodes = [x.node(), weight.node()];
+        let [x, weight] = [x, weight].map(|tensor| tensor.into_primitive());
+        let output = B::linear_selected(x.clone(), weight.clone(), columns.clone());
+        let kind = SelectedGradient.prepare::<C>(nodes).compute_bound().stateful();
+        finish(kind, SelectedState::<B> { x, weight, columns }, output)
     }
 
     fn column_sums(x: FloatTensor<Self>) -> FloatTensor<Self> {

@@ -16,6 +16,7 @@ use sparsek_kernels::dense::{
 };
 
 use super::{
+    compressed::{Entries, is_sparse},
     tensor::{expect, tensor},
     tuning::{SLICE_ROWS, TALL_ROWS},
 };
@@ -156,7 +157,18 @@ impl DenseOps for CubeBackend {
         weight: FloatTensor<Self>,
     ) -> FloatTensor<Self> {
         let width = weight.shape()[0];
+        if is_sparse(&columns, width) {
+            return Entries::of_rows(columns, width).product(values, weight);
+        }
         Self::linear_rows(Self::expand(values, columns, width), weight)
+    }
+
+    fn linear_selected(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        columns: IntTensor<Self>,
+    ) -> FloatTensor<Self> {
+        Self::linear_compressed_gradient(columns, weight, x)
     }
 
     fn column_sums(x: FloatTensor<Self>) -> FloatTensor<Self> {
@@ -254,6 +266,10 @@ impl DenseGradientOps for CubeBackend {
         weight: FloatTensor<Self>,
         upstream: FloatTensor<Self>,
     ) -> FloatTensor<Self> {
+        let width = weight.shape()[0];
+        if is_sparse(&columns, width) {
+            return Entries::of_rows(columns, width).sampled(upstream, weight);
+        }
         Self::gather_columns(Self::linear_rows_backward(weight, upstream), columns)
     }
 
@@ -263,6 +279,9 @@ impl DenseGradientOps for CubeBackend {
         upstream: FloatTensor<Self>,
         width: usize,
     ) -> FloatTensor<Self> {
+        if is_sparse(&columns, width) {
+            return Entries::of_columns(columns, width).product(values, upstream);
+        }
         Self::linear_rows_gradient(Self::expand(values, columns, width), upstream)
     }
 

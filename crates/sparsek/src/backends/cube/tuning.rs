@@ -4,6 +4,8 @@
 pub(super) const TALL_ROWS: usize = 1 << 13;
 /// Most rows per slice of tall products; Burn does not split them.
 pub(super) const SLICE_ROWS: usize = 2048;
+/// Least width / k for products of kept elements alone.
+pub(super) const MIN_SPARSITY: usize = 64;
 
 /// Most bytes of distances per batch; a search stays below 2 GiB.
 pub(super) const BATCH_BYTES: usize = 512 << 20;

@@ -152,6 +152,14 @@ impl DenseOps for Flex {
         }))
     }
 
+    fn linear_selected(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        columns: IntTensor<Self>,
+    ) -> FloatTensor<Self> {
+        Self::linear_compressed_gradient(columns, weight, x)
+    }
+
     fn column_sums(x: FloatTensor<Self>) -> FloatTensor<Self> {
         Self::linear_bias_backward(x)
     }
