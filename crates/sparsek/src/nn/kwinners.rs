@@ -6,7 +6,10 @@ use burn::{
     tensor::{Device, Tensor},
 };
 
-use crate::topk::{Method, TopkOptions, topk_bool_mask};
+use crate::{
+    nn::support::column_means,
+    topk::{Method, TopkOptions, topk_bool_mask},
+};
 
 /// Configuration of [`KWinners`].
 #[derive(Config, Debug, PartialEq)]
@@ -124,7 +127,7 @@ impl KWinners {
         let options = TopkOptions::new(k).with_method(self.method);
         let wins = topk_bool_mask(boosted, &options, 1);
         if training {
-            let share = wins.clone().float().cast(dtype).mean_dim(0).reshape([width]);
+            let share = column_means(wins.clone().float().cast(dtype));
             let duty = duty * (1.0 - self.momentum) + share * self.momentum;
             self.duty_cycle.update(duty.detach());
         }

@@ -1,13 +1,16 @@
 //! Sparse autoencoder with k latents per row.
 
 use burn::{
+    backend::Dispatch,
     config::Config,
     module::{Flag, Module, Param, RunningState},
     tensor::{Device, Distribution, Tensor, activation::relu},
 };
 
 use crate::{
-    dense::{linear, linear_compressed},
+    dense::{column_sums, linear, linear_compressed, linear_selected},
+    nn::support::mean,
+    ops::DenseGradientOps,
     sparse::{Compressed, sparse_topk},
     topk::{Method, TopkOptions, topk_bool_mask},
 };
@@ -100,8 +103,9 @@ const UNKNOWN: f64 = -1.0;
 /// As in batch normalization, a layer trains on autodiff devices unless frozen: it counts the rows
 /// since each latent was last active. Counts and threshold are saved with the module.
 ///
-/// The k latents of a row stay compressed in the product with `V` and its gradient: see
-/// [`linear_compressed`]. BatchTopK multiplies dense rows and selects from `rows · latents` scores
+/// A step of TopK multiplies dense matrices once, for the scores. Latents stay compressed in the
+/// product with `V`, and gradients of `W` and `V` read the selected ones: see [`linear_compressed`]
+/// and [`linear_selected`]. BatchTopK multiplies dense rows and selects from `rows · latents` scores
 /// at once. Gradients reach selected latents only. Gao et al., *Scaling and Evaluating Sparse
 /// Autoencoders*, 2024; Bussmann et al., *BatchTopK Sparse Autoencoders*, 2024.
 ///
@@ -161,29 +165,32 @@ impl TopkSae {
     pub fn forward(&self, x: Tensor<2>) -> SaeOutput {
         let training = x.device().is_autodiff() && self.training.is_enabled();
         let training = training && x.dims()[0] > 0;
-        let (scores, decoder) = (self.scores(x.clone()), self.dictionary());
+        let (centered, decoder) = (self.centered(x.clone()), self.dictionary());
         // Activity is only read in training.
-        let (sum, active) = match self.activation {
+        let (sum, scores, active) = match self.activation {
             SaeActivation::Topk => {
-                let latents = self.select(scores.clone());
-                let active = training.then(|| latents.to_dense());
-                (linear_compressed(&latents, decoder.clone()), active)
+                let scores = self.detached_scores(&centered);
+                let latents = self.select(&centered, scores.clone(), self.k);
+                let active = training.then(|| any_of_columns(&latents));
+                (linear_compressed(&latents, decoder.clone()), scores, active)
             }
             SaeActivation::BatchTopk => {
+                let scores = self.scores(centered.clone());
                 let latents = self.select_batch(scores.clone(), training);
-                (linear(latents.clone(), decoder.clone(), None), Some(latents))
+                let active = training.then(|| latents.clone().detach().max_dim(0));
+                (linear(latents, decoder.clone(), None), scores.detach(), active)
             }
         };
         let reconstruction = sum + self.bias.val().unsqueeze();
         let error = x - reconstruction.clone();
         let auxiliary_loss = match active {
-            Some(active) if training => {
-                self.count(active);
-                self.auxiliary_loss(scores, decoder, error.clone().detach())
+            Some(active) => {
+                self.count(active.reshape([-1]), centered.dims()[0]);
+                self.auxiliary_loss(&centered, scores, decoder, error.clone().detach())
             }
-            _ => Tensor::zeros([1], (&error.device(), error.dtype())),
+            None => Tensor::zeros([1], (&error.device(), error.dtype())),
         };
-        SaeOutput { reconstruction, loss: error.square().mean(), auxiliary_loss }
+        SaeOutput { reconstruction, loss: mean(error.square()), auxiliary_loss }
     }
 
     /// Latents of rows outside training: `[rows, d_model]` → `[rows, latents]`.
@@ -193,14 +200,19 @@ impl TopkSae {
     pub fn encode(&self, x: Tensor<2>) -> Tensor<2> {
         match self.activation {
             SaeActivation::Topk => self.compress(x).to_dense(),
-            SaeActivation::BatchTopk => self.select_batch(self.scores(x), false),
+            SaeActivation::BatchTopk => {
+                let scores = self.scores(self.centered(x));
+                self.select_batch(scores, false)
+            }
         }
     }
 
     /// The k greatest latents of each row, with either activation: `[rows, d_model]` →
     /// `[rows, latents]` compressed. Panics for another width.
     pub fn compress(&self, x: Tensor<2>) -> Compressed {
-        self.select(self.scores(x))
+        let centered = self.centered(x);
+        let scores = self.detached_scores(&centered);
+        self.select(&centered, scores, self.k)
     }
 
     /// Rows of latents: `[rows, latents]` → `[rows, d_model]`. Panics for another width.
@@ -223,20 +235,39 @@ impl TopkSae {
         self.threshold.value_sync()
     }
 
-    /// `(x − b) W + c`.
-    fn scores(&self, x: Tensor<2>) -> Tensor<2> {
+    /// `x − b`.
+    fn centered(&self, x: Tensor<2>) -> Tensor<2> {
         let [width, _] = self.encoder.dims();
         assert!(
             x.dims()[1] == width,
             "TopkSae: rows of {} elements for a width of {width}",
             x.dims()[1]
         );
-        let centered = x - self.bias.val().unsqueeze();
+        x - self.bias.val().unsqueeze()
+    }
+
+    /// `(x − b) W + c`. Differentiable.
+    fn scores(&self, centered: Tensor<2>) -> Tensor<2> {
         linear(centered, self.encoder.val(), Some(self.encoder_bias.val()))
     }
 
-    fn select(&self, scores: Tensor<2>) -> Compressed {
-        sparse_topk(scores, self.k, self.method).map(relu)
+    /// [`Self::scores`] as constants.
+    fn detached_scores(&self, centered: &Tensor<2>) -> Tensor<2> {
+        let bias = self.encoder_bias.val().detach();
+        linear(centered.clone().detach(), self.encoder.val().detach(), Some(bias))
+    }
+
+    /// `relu(topk(scores))`. The gradient passes through the selected scores alone.
+    fn select(&self, centered: &Tensor<2>, scores: Tensor<2>, k: usize) -> Compressed {
+        let kept = sparse_topk(scores, k, self.method);
+        let dropped = kept.values().clone().equal_elem(f64::NEG_INFINITY);
+        let (rows, device) = (kept.rows(), centered.device());
+        let ones = Tensor::ones([rows, 1], (&device, centered.dtype()));
+        let encoder = self.encoder.val().transpose();
+        let bias = self.encoder_bias.val().unsqueeze_dim(1);
+        let biases = linear_selected(ones, bias, &kept).values().clone();
+        let latents = linear_selected(centered.clone(), encoder, &kept);
+        latents.map(|sums| relu(sums + biases).mask_fill(dropped, 0.0))
     }
 
     fn select_batch(&self, scores: Tensor<2>, training: bool) -> Tensor<2> {
@@ -273,26 +304,47 @@ impl TopkSae {
     }
 
     /// Counts the rows of a batch, or starts anew for latents that are active in it.
-    fn count(&self, latents: Tensor<2>) {
-        let [rows, width] = latents.dims();
-        let greatest: Tensor<1> = latents.detach().max_dim(0).reshape([width]);
+    ///
+    /// `active`: `[latents]`, above 0 for active ones.
+    fn count(&self, active: Tensor<1>, rows: usize) {
         let idle = self.idle();
-        let active = greatest.to_device(&idle.device()).greater_elem(0.0);
+        let active = active.to_device(&idle.device()).greater_elem(0.0);
         let idle = (idle + rows as f64).mask_fill(active, 0.0);
         self.idle.update(idle.detach());
     }
 
-    fn auxiliary_loss(&self, scores: Tensor<2>, decoder: Tensor<2>, error: Tensor<2>) -> Tensor<1> {
+    fn auxiliary_loss(
+        &self,
+        centered: &Tensor<2>,
+        scores: Tensor<2>,
+        decoder: Tensor<2>,
+        error: Tensor<2>,
+    ) -> Tensor<1> {
         let (shape, device) = (scores.dims(), scores.device());
         let idle = self.idle().to_device(&device);
         let dead = idle.greater_equal_elem(self.dead_after as f64);
-        let any = dead.clone().any().float().cast(scores.dtype());
+        let count = column_sums(dead.clone().float().unsqueeze_dim(1));
+        let any = count.greater_elem(0.0).float().cast(scores.dtype());
         let alive = dead.bool_not().unsqueeze::<2>().expand(shape);
         let scores = scores.mask_fill(alive, f64::NEG_INFINITY);
-        let latents = sparse_topk(scores, self.k_auxiliary, self.method).map(relu);
+        let latents = self.select(centered, scores, self.k_auxiliary);
         let missing = error - linear_compressed(&latents, decoder);
-        missing.square().mean() * any
+        mean(missing.square()) * any
     }
+}
+
+/// Above 0 for columns with a positive value: `[width, 1]`.
+fn any_of_columns(latents: &Compressed) -> Tensor<2> {
+    let (values, width) = (latents.values().clone().inner(), latents.width());
+    let like = (&values.device(), values.dtype());
+    let positive = values.clone().greater_elem(0.0).float().cast(values.dtype());
+    let counts = <Dispatch as DenseGradientOps>::linear_compressed_weight_gradient(
+        positive.into_dispatch(),
+        latents.columns().clone().inner().into_dispatch(),
+        Tensor::<2>::ones([latents.rows(), 1], like).into_dispatch(),
+        width,
+    );
+    Tensor::from_inner(Tensor::from_dispatch(counts))
 }
 
 /// Divides rows by their norm; rows of zeros stay.
@@ -500,13 +552,16 @@ mod tests {
             loss(&TopkSae { bias: param(b), ..sae.clone() }, x.clone())
         });
         let error = tensor(&random(ROWS * WIDTH, 10), [ROWS, WIDTH], &device);
+        let auxiliary = |sae: &TopkSae| {
+            let centered = sae.centered(x.clone());
+            let scores = sae.detached_scores(&centered);
+            sae.auxiliary_loss(&centered, scores, sae.dictionary(), error.clone())
+        };
         check_gradient(sae.encoder.val(), |w| {
-            let sae = TopkSae { encoder: param(w), ..sae.clone() };
-            sae.auxiliary_loss(sae.scores(x.clone()), sae.dictionary(), error.clone())
+            auxiliary(&TopkSae { encoder: param(w), ..sae.clone() })
         });
         check_gradient(sae.decoder.val(), |v| {
-            let sae = TopkSae { decoder: param(v), ..sae.clone() };
-            sae.auxiliary_loss(sae.scores(x.clone()), sae.dictionary(), error.clone())
+            auxiliary(&TopkSae { decoder: param(v), ..sae.clone() })
         });
     }
 

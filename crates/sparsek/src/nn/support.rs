@@ -1,6 +1,8 @@
 //! Moved rows, prefix sums and random numbers.
 
-use burn::tensor::{Int, Tensor, activation::softmax, ops::IndexingUpdateOp};
+use burn::tensor::{DType, Int, Tensor, activation::softmax, ops::IndexingUpdateOp};
+
+use crate::dense::column_sums;
 
 /// Takes rows: `x`: `[rows, width]`, `at`: `[count]` → `[count, width]`.
 ///
@@ -44,6 +46,19 @@ pub fn prefix_sums(x: Tensor<2>) -> Tensor<2> {
     all.reshape([rows, blocks * block]).narrow(1, 0, width)
 }
 
+/// Mean of each column, `[width]`: NaN without rows.
+pub fn column_means(x: Tensor<2>) -> Tensor<1> {
+    let ([rows, _], dtype) = (x.dims(), x.dtype());
+    // Sums of many rows exceed f16.
+    let x = if dtype == DType::F64 { x } else { x.cast(DType::F32) };
+    (column_sums(x) / rows as f64).cast(dtype)
+}
+
+/// Mean of all elements, `[1]`. Burn's takes one cube of a GPU.
+pub fn mean(x: Tensor<2>) -> Tensor<1> {
+    column_means(x).mean()
+}
+
 /// `log Σ exp(x)` of each row: `[rows, width]` → `[rows, 1]`.
 pub fn log_sum_exp(x: Tensor<2>) -> Tensor<2> {
     let greatest = x.clone().detach().max_dim(1);
@@ -84,6 +99,20 @@ mod tests {
 
     use super::*;
     use crate::nn::fixtures::{assert_close, device, random, tensor};
+
+    /// The sum of the rows exceeds f16.
+    #[rstest]
+    #[case(DType::F16)]
+    #[case(DType::BF16)]
+    #[case(DType::F32)]
+    #[case(DType::F64)]
+    fn means_do_not_overflow(device: Device, #[case] dtype: DType) {
+        let x = Tensor::<2>::full([5000, 2], 32.0, (&device, dtype));
+        for mean in [column_means(x.clone()), mean(x)] {
+            assert_eq!(mean.dtype(), dtype);
+            assert!(mean.into_data().iter::<f64>().all(|mean| mean == 32.0));
+        }
+    }
 
     #[rstest]
     fn blocks_of_prefix_sums_join(

@@ -13,7 +13,7 @@ use burn::{
 use super::dispatch::expert_counts;
 use crate::{
     dense::linear,
-    nn::support::log_sum_exp,
+    nn::support::{column_means, log_sum_exp},
     topk::{TopkOptions, argtopk, topk, topk_bool_mask},
 };
 
@@ -180,9 +180,9 @@ impl TopkRouter {
         };
         let copies = (tokens * self.k) as f64;
         let share = counts.clone().float().cast(logits.dtype()) / copies;
-        let mean = probabilities.mean_dim(0).reshape([self.experts]);
+        let mean = column_means(probabilities);
         let balance_loss = (mean * share).sum() * self.experts as f64;
-        let z_loss = log_sum_exp(logits).square().mean();
+        let z_loss = column_means(log_sum_exp(logits).square());
         Routing { weights: weights * self.scale, experts, counts, balance_loss, z_loss }
     }
 
