@@ -105,9 +105,9 @@ const UNKNOWN: f64 = -1.0;
 ///
 /// A step of TopK multiplies dense matrices once, for the scores. Latents stay compressed in the
 /// product with `V`, and gradients of `W` and `V` read the selected ones: see [`linear_compressed`]
-/// and [`linear_selected`]. BatchTopK multiplies dense rows and selects from `rows · latents` scores
-/// at once. Gradients reach selected latents only. Gao et al., *Scaling and Evaluating Sparse
-/// Autoencoders*, 2024; Bussmann et al., *BatchTopK Sparse Autoencoders*, 2024.
+/// and [`linear_selected`]. BatchTopK multiplies dense rows and selects from `rows · latents`
+/// scores at once. Gradients reach selected latents only. Gao et al., *Scaling and Evaluating
+/// Sparse Autoencoders*, 2024; Bussmann et al., *BatchTopK Sparse Autoencoders*, 2024.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
