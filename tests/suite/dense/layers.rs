@@ -458,6 +458,23 @@ fn linears(backend: &Backend, [rows, inputs]: [usize; 2]) -> Result<(), String> 
     equal("dweight without a bias", download(found), &dw)
 }
 
+/// The result, of `len` elements, and both gradients.
+fn equal_results(
+    found: &[Vec<f64>; 3],
+    expected: &[Vec<f64>; 3],
+    len: usize,
+) -> Result<(), String> {
+    for (what, (found, expected)) in ["y", "dx", "dweight"].iter().zip(found.iter().zip(expected)) {
+        if found != expected {
+            return Err(format!("{what} differs"));
+        }
+    }
+    match found[0].len() == len {
+        true => Ok(()),
+        false => Err(format!("{} elements", found[0].len())),
+    }
+}
+
 /// A linear layer of compressed rows equals that of dense rows, exactly.
 fn compressed(backend: &Backend, [rows, width, k]: [usize; 3]) -> Result<(), String> {
     let outputs = if rows > 8192 { 24 } else { 21 };
@@ -484,15 +501,7 @@ fn compressed(backend: &Backend, [rows, width, k]: [usize; 3]) -> Result<(), Str
         Ok([found, dx.ok_or(none)?, dw.ok_or(none)?])
     };
     let (found, expected) = (run(true)?, run(false)?);
-    for (what, (found, expected)) in ["y", "dx", "dweight"].iter().zip(found.iter().zip(expected)) {
-        if *found != expected {
-            return Err(format!("{what} differs"));
-        }
-    }
-    match found[0].len() == rows * outputs {
-        true => Ok(()),
-        false => Err(format!("{} elements", found[0].len())),
-    }
+    equal_results(&found, &expected, rows * outputs)
 }
 
 /// Selected outputs equal those of the whole layer, exactly. 300 inputs fill a plane with loads.
@@ -527,15 +536,7 @@ fn selected(backend: &Backend, [rows, width, k]: [usize; 3]) -> Result<(), Strin
         Ok([found, dx.ok_or(none)?, dw.ok_or(none)?])
     };
     let (found, expected) = (run(true)?, run(false)?);
-    for (what, (found, expected)) in ["y", "dx", "dweight"].iter().zip(found.iter().zip(expected)) {
-        if *found != expected {
-            return Err(format!("{what} differs"));
-        }
-    }
-    match found[0].len() == rows * k {
-        true => Ok(()),
-        false => Err(format!("{} elements", found[0].len())),
-    }
+    equal_results(&found, &expected, rows * k)
 }
 
 fn panics(backend: &Backend) -> Result<(), String> {
