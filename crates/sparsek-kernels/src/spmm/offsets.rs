@@ -2,7 +2,7 @@
 
 use cubecl::{prelude::*, server::Handle};
 
-use super::types::MAX_ENTRIES;
+use super::types::check_entries;
 use crate::{
     error::KernelError,
     launch::{Grid, allocate, argument},
@@ -20,9 +20,7 @@ pub fn row_offsets(
     nnz: usize,
     rows: usize,
 ) -> Result<Handle, KernelError> {
-    if nnz > MAX_ENTRIES {
-        return Err(KernelError::TooManyEntries { entries: nnz, limit: MAX_ENTRIES });
-    }
+    check_entries(nnz)?;
     let int = i32::elem_type_native();
     let offsets = allocate(client, "offsets", rows + 1, int)?;
     let grid = Grid::elementwise(client, rows + 1, nnz.max(rows + 1))?;

@@ -28,10 +28,15 @@ pub struct Csr<'a> {
 #[cfg(feature = "kernels")]
 impl Csr<'_> {
     pub(super) fn check(&self) -> Result<(), KernelError> {
-        match self.nnz > MAX_ENTRIES {
-            true => Err(KernelError::TooManyEntries { entries: self.nnz, limit: MAX_ENTRIES }),
-            false => Ok(()),
-        }
+        check_entries(self.nnz)
+    }
+}
+
+#[cfg(feature = "kernels")]
+pub(super) fn check_entries(entries: usize) -> Result<(), KernelError> {
+    match entries > MAX_ENTRIES {
+        true => Err(KernelError::TooManyEntries { entries, limit: MAX_ENTRIES }),
+        false => Ok(()),
     }
 }
 
