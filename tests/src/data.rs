@@ -1,5 +1,7 @@
 //! Seeded dense inputs.
 
+use std::ops::Range;
+
 use crate::element::Element;
 
 /// SplitMix64. A seed fixes the sequence, so a seed in a message reproduces a case.
@@ -212,7 +214,9 @@ pub struct Matrix<T> {
     pub rows: usize,
     pub cols: usize,
     pub data: Vec<T>,
-    /// Length of each ragged row; clamped to 0..=cols.
+    /// First column of each ragged row; clamped to 0..=cols.
+    pub starts: Option<Vec<i64>>,
+    /// Length of each ragged row, or the column after its last; clamped to 0..=cols.
     pub lengths: Option<Vec<i64>>,
 }
 
@@ -226,19 +230,19 @@ impl<T: Element> Matrix<T> {
             .skip(seed as usize % Distribution::ALL.len())
             .take(rows);
         let data = each.flat_map(|d| d.row::<T>(cols, &mut random)).collect();
-        Self { rows, cols, data, lengths: None }
+        Self { rows, cols, data, starts: None, lengths: None }
     }
 
     pub fn of(distribution: Distribution, rows: usize, cols: usize, seed: u64) -> Self {
         let mut random = Random::new(seed);
         let data = (0..rows).flat_map(|_| distribution.row::<T>(cols, &mut random)).collect();
-        Self { rows, cols, data, lengths: None }
+        Self { rows, cols, data, starts: None, lengths: None }
     }
 
     pub fn listed(rows: &[&[f64]]) -> Self {
         let cols = rows[0].len();
         let data = rows.iter().flat_map(|row| row.iter().map(|&x| T::of(x))).collect();
-        Self { rows: rows.len(), cols, data, lengths: None }
+        Self { rows: rows.len(), cols, data, starts: None, lengths: None }
     }
 
     /// Makes the rows ragged. Elements past a length, which must never be selected, are set to the
@@ -248,7 +252,7 @@ impl<T: Element> Matrix<T> {
         let behind = [T::of_bits(!T::SIGN), T::of(f64::NEG_INFINITY), T::of(f64::INFINITY)];
         self.lengths = Some(lengths);
         for i in 0..self.rows {
-            for j in self.existing(i).len()..self.cols {
+            for j in self.columns(i).end..self.cols {
                 self.data[i * self.cols + j] = behind[(i + j) % behind.len()];
             }
         }
@@ -280,14 +284,43 @@ impl<T: Element> Matrix<T> {
         self.ragged(lengths)
     }
 
+    /// Makes the rows begin at edge columns and random ones in turn, as [`ragged`](Self::ragged).
+    /// Some begin past their end.
+    pub fn with_any_starts(mut self, seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let cols = self.cols;
+        let outside = [0, 1, 3, cols as i64, i64::from(u32::MAX)];
+        let each = (0..self.rows).map(|i| match i % 3 {
+            0 => outside[i / 3 % outside.len()],
+            1 => random.below(self.columns(i).end + 1) as i64,
+            _ => random.below(cols / 4 + 1) as i64,
+        });
+        self.starts = Some(each.collect());
+        let before = [T::of(f64::INFINITY), T::of_bits(!T::SIGN), T::of(f64::NEG_INFINITY)];
+        for i in 0..self.rows {
+            for j in 0..self.columns(i).start {
+                self.data[i * cols + j] = before[(i + j) % before.len()];
+            }
+        }
+        self
+    }
+
     pub fn row(&self, i: usize) -> &[T] {
         &self.data[i * self.cols..(i + 1) * self.cols]
     }
 
-    /// Row `i` up to its length.
+    /// Columns of row `i` that exist.
+    pub fn columns(&self, i: usize) -> Range<usize> {
+        let bound = |bounds: &Option<Vec<i64>>, whole: usize| {
+            let bound = bounds.as_ref().map(|bounds| bounds[i].clamp(0, self.cols as i64));
+            bound.map_or(whole, |bound| bound as usize)
+        };
+        let end = bound(&self.lengths, self.cols);
+        bound(&self.starts, 0).min(end)..end
+    }
+
+    /// Elements of row `i` that exist.
     pub fn existing(&self, i: usize) -> &[T] {
-        let length = self.lengths.as_ref().map(|lengths| lengths[i]);
-        let length = length.map_or(self.cols, |length| length.clamp(0, self.cols as i64) as usize);
-        &self.row(i)[..length]
+        &self.row(i)[self.columns(i)]
     }
 }

@@ -31,7 +31,8 @@ pub fn selection<T: Element>(
         let row = matrix.existing(i);
         let found = &positions[i * k..(i + 1) * k];
         let wanted = slots(row, options);
-        let position = |j: usize| wanted[j].map_or(MISSING, |at| at as i64);
+        let start = matrix.columns(i).start;
+        let position = |j: usize| wanted[j].map_or(MISSING, |at| (start + at) as i64);
         if let Some(at) = (0..k).find(|&j| found[j] != position(j)) {
             return Err(mismatch(matrix, i, options, at, found[at], position(at)));
         }
@@ -68,8 +69,9 @@ pub fn mask<T: Element>(
     }
     for i in 0..matrix.rows {
         let row = matrix.existing(i);
+        let start = matrix.columns(i).start;
         let mut wanted = vec![T::of(0.0); matrix.cols];
-        slots(row, options).into_iter().flatten().for_each(|j| wanted[j] = row[j]);
+        slots(row, options).into_iter().flatten().for_each(|j| wanted[start + j] = row[j]);
         let found = &dense[i * matrix.cols..(i + 1) * matrix.cols];
         if let Some(j) = (0..matrix.cols).find(|&j| !found[j].same(wanted[j])) {
             return Err(format!(
@@ -114,9 +116,10 @@ fn check_tolerance<T: Element>(
 }
 
 fn context<T: Element>(matrix: &Matrix<T>, row: usize, options: &TopkOptions) -> String {
-    let length = matrix.lengths.as_ref();
-    let length = length.map_or(String::new(), |lengths| format!(" length {}", lengths[row]));
-    format!("row {row}{length} of {} × {} {}, {options:?}", matrix.rows, matrix.cols, T::NAME)
+    let columns = matrix.lengths.as_ref();
+    let columns =
+        columns.map_or(String::new(), |_| format!(", columns {:?},", matrix.columns(row)));
+    format!("row {row}{columns} of {} × {} {}, {options:?}", matrix.rows, matrix.cols, T::NAME)
 }
 
 fn mismatch<T: Element>(

@@ -65,6 +65,12 @@ impl Layout {
         }
         let handle = client.create_from_slice(bytemuck::cast_slice(&buffer));
         let handle = handle.offset_start(offset as u64);
+        let bounds = |bounds: &Option<Vec<i64>>| {
+            let bounds = bounds.as_ref()?.iter().map(|&bound| bound as u32);
+            // Avoid an empty buffer.
+            let bounds: Vec<u32> = bounds.chain([0]).collect();
+            Some(client.create_from_slice(bytemuck::cast_slice(&bounds)))
+        };
         Rows {
             handle,
             dtype: T::elem_type(),
@@ -72,12 +78,8 @@ impl Layout {
             cols,
             row_stride,
             col_stride,
-            lengths: matrix.lengths.as_ref().map(|lengths| {
-                // Avoid an empty buffer.
-                let lengths = lengths.iter().map(|&length| length as u32).chain([0]);
-                let lengths: Vec<u32> = lengths.collect();
-                client.create_from_slice(bytemuck::cast_slice(&lengths))
-            }),
+            starts: bounds(&matrix.starts),
+            lengths: bounds(&matrix.lengths),
         }
     }
 }

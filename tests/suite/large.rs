@@ -98,6 +98,7 @@ fn tall<T: Element>(
         cols,
         row_stride: cols,
         col_stride: 1,
+        starts: None,
         lengths: None,
     };
 
@@ -117,6 +118,7 @@ fn tall<T: Element>(
     let boundary = (1usize << 32) / cols;
     for first in [0, rows / 2, boundary.min(rows) - 18, rows - 18] {
         let matrix = Matrix {
+            starts: None,
             lengths: None,
             rows: 18,
             cols,

@@ -90,7 +90,11 @@ impl Request {
             }
             Content::Mixed => Matrix::mixed(variant.rows, self.cols, variant.seed),
         };
-        if self.ragged { matrix.with_any_lengths(variant.seed) } else { matrix }
+        match (self.ragged, variant.seed % 2) {
+            (false, _) => matrix,
+            (true, 0) => matrix.with_any_lengths(variant.seed),
+            (true, _) => matrix.with_any_lengths(variant.seed).with_any_starts(variant.seed),
+        }
     }
 }
 

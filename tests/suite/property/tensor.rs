@@ -118,6 +118,7 @@ fn refused<T: Element>(
     };
     // A request without rows is validated, but launches nothing.
     let none = Matrix::<T> {
+        starts: None,
         lengths: request.ragged.then(Vec::new),
         rows: 0,
         cols: request.cols,

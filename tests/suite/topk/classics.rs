@@ -42,7 +42,7 @@ pub fn classics(backend: &Backend, routine: Option<Routine>) -> Outcome {
     // All NaN are equal; in the first columns their bits are the least.
     for cols in [2, 8, 64, 256] {
         let data = (0..3 * cols as u32).map(|i| f32::from_bits(0x7fc0_0000 + 0x1000 * i));
-        let matrix = Matrix { rows: 3, cols, data: data.collect(), lengths: None };
+        let matrix = Matrix { rows: 3, cols, data: data.collect(), starts: None, lengths: None };
         check.all(
             &matrix,
             Layout::Contiguous,

@@ -89,13 +89,14 @@ pub fn elements<T: Element>(data: &TensorData) -> Result<Vec<T>, String> {
 /// The selected dimension, and the elements with that dimension last.
 fn rows_of<const D: usize, K: Ordered, T: Element>(
     x: &Tensor<D, K>,
-    lengths: Option<&[i64]>,
+    bounds: Option<RowsBetween>,
     dim: isize,
 ) -> Result<(usize, Matrix<T>), String> {
     let shape = x.dims();
     let dim = dim.rem_euclid(D as isize) as usize;
     let matrix = Matrix {
-        lengths: lengths.map(<[i64]>::to_vec),
+        starts: bounds.and_then(|bounds| bounds.starts).map(<[i64]>::to_vec),
+        lengths: bounds.map(|bounds| bounds.ends.to_vec()),
         rows: shape.iter().product::<usize>() / shape[dim].max(1),
         cols: shape[dim],
         data: lanes(&elements::<T>(&x.to_data())?, &shape, dim),
@@ -103,17 +104,24 @@ fn rows_of<const D: usize, K: Ordered, T: Element>(
     Ok((dim, matrix))
 }
 
-/// Compares results of `topk` and `argtopk` along a dimension with the oracle; `lengths` are those
+/// Columns of ragged rows.
+#[derive(Clone, Copy, Debug)]
+pub struct RowsBetween<'a> {
+    pub starts: Option<&'a [i64]>,
+    pub ends: &'a [i64],
+}
+
+/// Compares results of `topk` and `argtopk` along a dimension with the oracle; `bounds` are those
 /// of ragged rows.
 pub fn compare<const D: usize, K: Ordered, T: Element>(
     x: &Tensor<D, K>,
-    lengths: Option<&[i64]>,
+    bounds: Option<RowsBetween>,
     (options, along): (&TopkOptions, isize),
     (values, indices): (Tensor<D, K>, Tensor<D, Int>),
     positions_alone: Tensor<D, Int>,
 ) -> Result<(), String> {
     let shape = x.dims();
-    let (dim, matrix) = rows_of::<D, K, T>(x, lengths, along)?;
+    let (dim, matrix) = rows_of::<D, K, T>(x, bounds, along)?;
     let mut reduced = shape;
     reduced[dim] = options.k;
     if values.dims() != reduced || indices.dims() != reduced {
@@ -134,15 +142,15 @@ pub fn compare<const D: usize, K: Ordered, T: Element>(
         .map_err(|e| format!("argtopk, {e}"))
 }
 
-/// Compares a mask with the oracle; `lengths` are those of ragged rows.
+/// Compares a mask with the oracle; `bounds` are those of ragged rows.
 pub fn compare_mask<const D: usize, T: Element>(
     x: &Tensor<D>,
-    lengths: Option<&[i64]>,
+    bounds: Option<RowsBetween>,
     (options, along): (&TopkOptions, isize),
     dense: Tensor<D>,
 ) -> Result<(), String> {
     let shape = x.dims();
-    let (dim, matrix) = rows_of::<D, Float, T>(x, lengths, along)?;
+    let (dim, matrix) = rows_of::<D, Float, T>(x, bounds, along)?;
     if dense.dims() != shape {
         return Err(format!("shape {:?} instead of {shape:?}", dense.dims()));
     }

@@ -1,7 +1,9 @@
 //! Gradients of top-k tensors, with and without gradient checkpointing.
 
-use burn::tensor::{Int, Tensor, TensorData};
-use sparsek::topk::{Method, TopkOptions, topk, topk_mask, topk_mask_ragged, topk_ragged};
+use burn::tensor::{Tensor, TensorData};
+use sparsek::topk::{
+    Method, RowBounds, TopkOptions, topk, topk_mask, topk_mask_ragged, topk_ragged,
+};
 use sparsek_tests::{backend::Backend, data::Random, runner::Cases};
 
 pub fn add(cases: &mut Cases, backend: &Backend) {
@@ -41,14 +43,22 @@ fn gradient(backend: &Backend, checkpointing: bool, ragged: bool) -> Result<(), 
 
         let rows = shape[usize::from(!along_rows)];
         let lengths: Vec<i64> = (0..rows as i64).map(|i| 3 * i - 4).collect();
-        let lengths = || Tensor::<1, Int>::from_data(&lengths[..], &device);
+        let starts: Vec<i64> = lengths.iter().map(|length| length / 4).collect();
+        let bounds = || -> RowBounds<1> {
+            let lengths = Tensor::from_data(&lengths[..], &device);
+            if largest {
+                RowBounds::new(Tensor::from_data(&starts[..], &device), lengths)
+            } else {
+                lengths.into()
+            }
+        };
 
         // loss = Σ w (v + 1)² with v from 2x: dx = 4 w (v + 1).
         let x =
             Tensor::<2>::from_data(TensorData::new(data.clone(), shape), &device).require_grad();
         let w = Tensor::<2>::from_data(TensorData::new(upstream.clone(), reduced), &device);
         let (values, indices) = if ragged {
-            topk_ragged(x.clone() * 2.0, lengths(), &options, dim)
+            topk_ragged(x.clone() * 2.0, bounds(), &options, dim)
         } else {
             topk(x.clone() * 2.0, &options, dim)
         };
@@ -78,7 +88,7 @@ fn gradient(backend: &Backend, checkpointing: bool, ragged: bool) -> Result<(), 
             Tensor::<2>::from_data(TensorData::new(data.clone(), shape), &device).require_grad();
         let w = Tensor::<2>::from_data(TensorData::new(weights.clone(), shape), &device);
         let dense = if ragged {
-            topk_mask_ragged(x.clone() * 2.0, lengths(), &options, dim)
+            topk_mask_ragged(x.clone() * 2.0, bounds(), &options, dim)
         } else {
             topk_mask(x.clone() * 2.0, &options, dim)
         };

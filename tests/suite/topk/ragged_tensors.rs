@@ -1,7 +1,9 @@
 //! Top-k tensors with ragged rows: ranks, dimensions, views, dtypes, panics.
 
 use burn::tensor::{DType, Device, Float, Int, Tensor, TensorData};
-use sparsek::topk::{Method, TopkOptions, argtopk_ragged, topk_mask_ragged, topk_ragged};
+use sparsek::topk::{
+    Method, RowBounds, TopkOptions, argtopk_ragged, topk_mask_ragged, topk_ragged,
+};
 use sparsek_tests::{
     backend::Backend,
     data::{Matrix, Random},
@@ -11,7 +13,7 @@ use sparsek_tests::{
     with_dtype,
 };
 
-use crate::topk::common::{compare, compare_mask};
+use crate::topk::common::{RowsBetween, compare, compare_mask};
 
 pub fn add(cases: &mut Cases, backend: &Backend) {
     for dtype in Dtype::ALL {
@@ -93,7 +95,18 @@ fn lengths_tensor<const L: usize>(
     Tensor::from_data(data, (device, dtype))
 }
 
-/// Checks `topk_ragged` and `argtopk_ragged` against the oracle.
+/// Starts before and past the ends, and outside of the row.
+fn starts_of(ends: &[i64]) -> Vec<i64> {
+    let each = ends.iter().enumerate().map(|(i, &end)| match i % 5 {
+        0 => 0,
+        1 => end.saturating_add(1).min(i64::from(i32::MAX)),
+        4 => end.min(1 << 20) / 5 - 3,
+        n => end.min(1 << 20) / n as i64,
+    });
+    each.map(|start| start.max(0)).collect()
+}
+
+/// Checks `topk_ragged` and `argtopk_ragged` against the oracle, with lengths and with bounds.
 pub fn check<const D: usize, const L: usize, T: Element>(
     x: &Tensor<D, T::Kind>,
     lengths: &[i64],
@@ -104,7 +117,16 @@ pub fn check<const D: usize, const L: usize, T: Element>(
     let each = || lengths_tensor::<L>(&x.dims(), at, lengths, dtype, &x.device());
     let found = topk_ragged(x.clone(), each(), options, dim);
     let positions = argtopk_ragged(x.clone(), each(), options, dim);
-    compare::<D, T::Kind, T>(x, Some(lengths), (options, dim), found, positions)
+    let bounds = RowsBetween { starts: None, ends: lengths };
+    compare::<D, T::Kind, T>(x, Some(bounds), (options, dim), found, positions)?;
+
+    let starts = starts_of(lengths);
+    let from = || lengths_tensor::<L>(&x.dims(), at, &starts, dtype, &x.device());
+    let found = topk_ragged(x.clone(), RowBounds::new(from(), each()), options, dim);
+    let positions = argtopk_ragged(x.clone(), RowBounds::new(from(), each()), options, dim);
+    let bounds = RowsBetween { starts: Some(&starts), ends: lengths };
+    compare::<D, T::Kind, T>(x, Some(bounds), (options, dim), found, positions)
+        .map_err(|error| format!("with starts, {error}"))
 }
 
 pub fn check_mask<const D: usize, const L: usize, T: Element>(
@@ -113,9 +135,18 @@ pub fn check_mask<const D: usize, const L: usize, T: Element>(
     (options, dim): (&TopkOptions, isize),
 ) -> Result<(), String> {
     let at = dim.rem_euclid(D as isize) as usize;
-    let each = lengths_tensor::<L>(&x.dims(), at, lengths, DType::I32, &x.device());
-    let dense = topk_mask_ragged(x.clone(), each, options, dim);
-    compare_mask::<D, T>(x, Some(lengths), (options, dim), dense)
+    let tensor =
+        |bounds: &[i64]| lengths_tensor::<L>(&x.dims(), at, bounds, DType::I32, &x.device());
+    let dense = topk_mask_ragged(x.clone(), tensor(lengths), options, dim);
+    let bounds = RowsBetween { starts: None, ends: lengths };
+    compare_mask::<D, T>(x, Some(bounds), (options, dim), dense)?;
+
+    let starts = starts_of(lengths);
+    let between = RowBounds::new(tensor(&starts), tensor(lengths));
+    let dense = topk_mask_ragged(x.clone(), between, options, dim);
+    let bounds = RowsBetween { starts: Some(&starts), ends: lengths };
+    compare_mask::<D, T>(x, Some(bounds), (options, dim), dense)
+        .map_err(|error| format!("with starts, {error}"))
 }
 
 fn dtype<T: Element>(backend: &Backend, method: Method) -> Outcome {
@@ -205,7 +236,8 @@ fn views(backend: &Backend) -> Result<(), String> {
     let view = lengths_tensor::<2>(&[6, 33, 21], 2, &each, DType::I32, device).transpose();
     let found = topk_ragged(y.clone(), view.clone(), &options, 2);
     let positions = argtopk_ragged(y.clone(), view, &options, 2);
-    compare::<3, Float, f32>(&y, Some(&swapped), (&options, 2), found, positions)?;
+    let bounds = RowsBetween { starts: None, ends: &swapped };
+    compare::<3, Float, f32>(&y, Some(bounds), (&options, 2), found, positions)?;
 
     let ints = tensor::<2, i32>([25, 40], 0, &lengths(40, 25), device).transpose();
     check::<2, 1, i32>(&ints, &lengths(40, 25), DType::I32, (&TopkOptions::new(7), -1))

@@ -36,6 +36,8 @@ pub(crate) struct RowProblem {
     pub exact: bool,
     pub width: usize,
     pub ragged: bool,
+    /// Rows have starts of their own.
+    pub starts: bool,
     pub passes: usize,
     pub key_bytes: usize,
 }
@@ -52,7 +54,7 @@ pub(crate) fn check_request(
     require_element(client, input.dtype)?;
     require_index(index, input.cols)?;
     require_dtype(client, index)?;
-    input.lengths_argument().map(drop)
+    input.bounds_argument().map(drop)
 }
 
 pub(crate) fn plan_rows(
@@ -70,6 +72,7 @@ pub(crate) fn plan_rows(
         exact: options.method == Method::Exact,
         width: load_widths(client, input).max().unwrap_or(1),
         ragged: input.lengths.is_some(),
+        starts: input.starts.is_some(),
         passes: passes(options.method, input.dtype),
         key_bytes: input.dtype.size().max(size_of::<u32>()),
     };
@@ -269,7 +272,8 @@ fn check_filter(client: &Client, problem: &RowProblem) -> Result<(), String> {
     let plane = check_candidates(client, problem)?;
     let RowProblem { k, cols, width, .. } = *problem;
     require_arrivals(client)?;
-    require_buffers(client, FILTER_BUFFERS).map_err(|error| error.to_string())?;
+    require_buffers(client, FILTER_BUFFERS + usize::from(problem.starts))
+        .map_err(|error| error.to_string())?;
     check_lists(plane, width)?;
     let plan = filter_plan(client, k, cols)?;
     let units = plan.units as usize;
@@ -437,6 +441,7 @@ pub(crate) fn load_widths(client: &Client, input: &Rows) -> impl Iterator<Item =
     let sizes = client.io_optimized_vector_sizes(size);
     sizes.filter(move |width| {
         input.col_stride == 1
+            && (input.starts.is_none() || *width == 1)
             && input.cols.is_multiple_of(*width)
             && input.row_stride.is_multiple_of(*width)
             && aligned(&input.handle, width * size)

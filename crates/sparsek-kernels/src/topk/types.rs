@@ -4,6 +4,8 @@
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
 #[cfg(feature = "kernels")]
+use super::row::bounds::RowBoundsLaunch;
+#[cfg(feature = "kernels")]
 use crate::{error::KernelError, launch::argument};
 
 /// Longest row: columns are exact in f32. One exact row may be longer: see
@@ -32,6 +34,8 @@ pub struct Rows {
     pub row_stride: usize,
     /// Elements from column to column.
     pub col_stride: usize,
+    /// See [`with_bounds`](Self::with_bounds).
+    pub starts: Option<Handle>,
     /// See [`with_lengths`](Self::with_lengths).
     pub lengths: Option<Handle>,
 }
@@ -40,7 +44,16 @@ pub struct Rows {
 impl Rows {
     /// A row-major matrix without gaps.
     pub fn contiguous(handle: Handle, dtype: ElemType, rows: usize, cols: usize) -> Self {
-        Self { handle, dtype, rows, cols, row_stride: cols, col_stride: 1, lengths: None }
+        Self {
+            handle,
+            dtype,
+            rows,
+            cols,
+            row_stride: cols,
+            col_stride: 1,
+            starts: None,
+            lengths: None,
+        }
     }
 
     /// Makes only the first `lengths[r]` elements of row r exist: a u32 per row, cut to `cols`.
@@ -48,16 +61,24 @@ impl Rows {
     /// Rows shorter than k are selected whole. Empty slots come last, with all bits of the index
     /// set (-1, or `u32::MAX`) and value zero.
     pub fn with_lengths(self, lengths: Handle) -> Self {
-        Self { lengths: Some(lengths), ..self }
+        Self { starts: None, lengths: Some(lengths), ..self }
     }
 
-    pub(crate) fn lengths_argument(
-        &self,
-    ) -> Result<ComptimeOptionArgs<&'static [u32]>, KernelError> {
+    /// Makes only the columns `starts[r]..ends[r]` of row r exist, as
+    /// [`with_lengths`](Self::with_lengths); none if the start is not below the end. Indices count
+    /// from column 0. Rows are read by elements, not by vectors.
+    pub fn with_bounds(self, starts: Handle, ends: Handle) -> Self {
+        Self { starts: Some(starts), lengths: Some(ends), ..self }
+    }
+
+    pub(crate) fn bounds_argument(&self) -> Result<RowBoundsLaunch, KernelError> {
         let dtype = u32::elem_type_native();
-        let lengths = self.lengths.as_ref();
-        let lengths = lengths.map(|lengths| argument(lengths, "lengths", dtype, self.rows));
-        Ok(lengths.transpose()?.into())
+        let buffer = |handle: &Option<Handle>, name| -> Result<_, KernelError> {
+            let handle = handle.as_ref().map(|handle| argument(handle, name, dtype, self.rows));
+            Ok(handle.transpose()?.into())
+        };
+        let (starts, ends) = (buffer(&self.starts, "starts")?, buffer(&self.lengths, "lengths")?);
+        Ok(RowBoundsLaunch::new(starts, ends, self.cols as u32))
     }
 
     pub(crate) fn extent(&self) -> usize {

@@ -17,4 +17,4 @@ pub use distance::{
 pub use spmm::{
     BlockedEntries, CompressedSpec, Factor, Factors, Operator, SpmmGradientOps, SpmmOps,
 };
-pub use topk::{Lengths, Outcome, SelectedBuffers, TopkGradientOps, TopkOps, TopkSpec, VectorSpec};
+pub use topk::{Bounds, Outcome, SelectedBuffers, TopkGradientOps, TopkOps, TopkSpec, VectorSpec};

@@ -34,11 +34,18 @@ pub struct VectorSpec {
 /// Valid elements of each row.
 #[derive(ExtensionType, Clone, Debug)]
 #[extension_type(fusion: cfg(feature = "fusion"))]
-pub enum Lengths<B: Backend> {
+pub enum Bounds<B: Backend> {
     /// All.
     Whole,
     /// The first ones: one u32 count per row.
-    Each(IntTensor<B>),
+    Lengths(IntTensor<B>),
+    /// Those of a range of columns.
+    Between {
+        /// First column: one u32 per row.
+        starts: IntTensor<B>,
+        /// Column after the last: one u32 per row.
+        ends: IntTensor<B>,
+    },
 }
 
 /// Selected elements and their positions.
@@ -67,7 +74,7 @@ pub type Outcome = Result<SelectedBuffers, String>;
 
 #[cfg(feature = "fusion")]
 mod shapes {
-    use super::{LengthsMetadata, TopkSpec, VectorSpec};
+    use super::{BoundsMetadata, TopkSpec, VectorSpec};
     use burn::{
         backend::fusion::custom::TensorSpec,
         tensor::{DType, Shape},
@@ -75,7 +82,7 @@ mod shapes {
 
     pub(super) fn selected(
         input: &TensorSpec,
-        lengths: &LengthsMetadata,
+        lengths: &BoundsMetadata,
         spec: &TopkSpec,
     ) -> (TensorSpec, TensorSpec) {
         let indices = indices(input, lengths, spec);
@@ -84,7 +91,7 @@ mod shapes {
 
     pub(super) fn indices(
         input: &TensorSpec,
-        _lengths: &LengthsMetadata,
+        _lengths: &BoundsMetadata,
         spec: &TopkSpec,
     ) -> TensorSpec {
         TensorSpec::new(with_last(&input.shape, spec.options.k), DType::from(spec.index))
@@ -116,7 +123,7 @@ pub trait TopkOps: Backend {
     #[fusion(meta = shapes::selected)]
     fn topk_float(
         input: FloatTensor<Self>,
-        #[extension_type] lengths: Lengths<Self>,
+        #[extension_type] lengths: Bounds<Self>,
         spec: TopkSpec,
     ) -> (FloatTensor<Self>, IntTensor<Self>);
 
@@ -124,7 +131,7 @@ pub trait TopkOps: Backend {
     #[fusion(meta = shapes::selected)]
     fn topk_int(
         input: IntTensor<Self>,
-        #[extension_type] lengths: Lengths<Self>,
+        #[extension_type] lengths: Bounds<Self>,
         spec: TopkSpec,
     ) -> (IntTensor<Self>, IntTensor<Self>);
 
@@ -132,7 +139,7 @@ pub trait TopkOps: Backend {
     #[fusion(meta = shapes::indices)]
     fn argtopk_float(
         input: FloatTensor<Self>,
-        #[extension_type] lengths: Lengths<Self>,
+        #[extension_type] lengths: Bounds<Self>,
         spec: TopkSpec,
     ) -> IntTensor<Self>;
 
@@ -140,7 +147,7 @@ pub trait TopkOps: Backend {
     #[fusion(meta = shapes::indices)]
     fn argtopk_int(
         input: IntTensor<Self>,
-        #[extension_type] lengths: Lengths<Self>,
+        #[extension_type] lengths: Bounds<Self>,
         spec: TopkSpec,
     ) -> IntTensor<Self>;
 
@@ -148,7 +155,7 @@ pub trait TopkOps: Backend {
     #[fusion(dtype = input, shape = input)]
     fn topk_mask(
         input: FloatTensor<Self>,
-        #[extension_type] lengths: Lengths<Self>,
+        #[extension_type] lengths: Bounds<Self>,
         spec: TopkSpec,
     ) -> FloatTensor<Self>;
 
@@ -178,7 +185,7 @@ pub trait TopkGradientOps: Backend {
     #[fusion(meta = |input, lengths, spec| (input.clone(), shapes::indices(input, lengths, spec)))]
     fn topk_mask_indices(
         input: FloatTensor<Self>,
-        #[extension_type] lengths: Lengths<Self>,
+        #[extension_type] lengths: Bounds<Self>,
         spec: TopkSpec,
     ) -> (FloatTensor<Self>, IntTensor<Self>);
 
@@ -212,7 +219,7 @@ pub trait TopkGradientOps: Backend {
     ) -> IntTensor<Self>;
 
     /// Selects; gathers `places` (of the index dtype) at the positions.
-    #[fusion(meta = |input, _, spec| shapes::selected(input, &LengthsMetadata::Whole, spec))]
+    #[fusion(meta = |input, _, spec| shapes::selected(input, &BoundsMetadata::Whole, spec))]
     fn topk_gather_float(
         input: FloatTensor<Self>,
         places: TensorData,
@@ -220,7 +227,7 @@ pub trait TopkGradientOps: Backend {
     ) -> (FloatTensor<Self>, IntTensor<Self>);
 
     /// Of integers.
-    #[fusion(meta = |input, _, spec| shapes::selected(input, &LengthsMetadata::Whole, spec))]
+    #[fusion(meta = |input, _, spec| shapes::selected(input, &BoundsMetadata::Whole, spec))]
     fn topk_gather_int(
         input: IntTensor<Self>,
         places: TensorData,

@@ -7,7 +7,7 @@ use burn::{
 use sparsek_kernels::topk::{Method, TopkOptions};
 
 use crate::{
-    ops::{Lengths, SpmmOps, TopkOps, TopkSpec},
+    ops::{Bounds, SpmmOps, TopkOps, TopkSpec},
     topk::{LongRows, TopkError, check_indexed, or_panic},
 };
 
@@ -106,7 +106,7 @@ pub fn try_sparse_topk(x: Tensor<2>, k: usize, method: Method) -> Result<Compres
     check_indexed(&x, &options, 1, LongRows::Refused, index)?;
     let spec = TopkSpec { options, index };
     let (values, columns) =
-        <Dispatch as TopkOps>::topk_float(x.into_dispatch(), Lengths::Whole, spec);
+        <Dispatch as TopkOps>::topk_float(x.into_dispatch(), Bounds::Whole, spec);
     Ok(Compressed {
         values: Tensor::from_dispatch(values),
         columns: Tensor::from_dispatch(columns),

@@ -81,25 +81,29 @@ pub enum TopkError {
         /// Default integer dtype.
         dtype: IntDType,
     },
-    /// Lengths do not match the rows.
+    /// Bounds do not match the rows.
     #[error(
-        "the lengths have shape {found:?} instead of {expected:?}, for dimension {dim} of shape \
+        "the {name} have shape {found:?} instead of {expected:?}, for dimension {dim} of shape \
          {shape:?}"
     )]
-    Lengths {
-        /// Shape of the lengths.
+    Bounds {
+        /// The tensor: lengths, starts or ends.
+        name: &'static str,
+        /// Its shape.
         found: Vec<usize>,
-        /// Shape of one length per row.
+        /// Shape of one bound per row.
         expected: Vec<usize>,
         /// Dimension of the rows.
         dim: usize,
         /// Shape of the tensor.
         shape: Vec<usize>,
     },
-    /// The dtype does not suit lengths.
-    #[error("dtype {dtype:?} is not supported for lengths (supported: i32, u32, i64)")]
-    LengthsDtype {
-        /// Dtype of the lengths.
+    /// The dtype does not suit bounds of rows.
+    #[error("dtype {dtype:?} is not supported for {name} (supported: i32, u32, i64)")]
+    BoundsDtype {
+        /// The tensor: lengths, starts or ends.
+        name: &'static str,
+        /// Its dtype.
         dtype: DType,
     },
     /// No element is the 0th.

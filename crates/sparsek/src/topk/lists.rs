@@ -9,7 +9,7 @@ use burn::{
 use sparsek_kernels::topk::TopkOptions;
 
 use super::rows::select;
-use crate::ops::{Lengths, Outcome, SelectedBuffers, TopkGradientOps, TopkSpec};
+use crate::ops::{Bounds, Outcome, SelectedBuffers, TopkGradientOps, TopkSpec};
 
 /// An exact selection of up to `k` elements.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +37,7 @@ impl Request {
 
     pub fn best<K: Ordered>(&self, x: Tensor<1, K>, sorted: bool) -> Selected<K> {
         let spec = self.spec(x.dims()[0], sorted);
-        let (values, indices) = select(x, Lengths::<Dispatch>::Whole, spec);
+        let (values, indices) = select(x, Bounds::<Dispatch>::Whole, spec);
         Selected { values, indices }
     }
 

@@ -11,7 +11,7 @@ use super::{
     request::{LongRows, check},
     rows::positions,
 };
-use crate::ops::{Lengths, TopkOps, TopkSpec};
+use crate::ops::{Bounds, TopkOps, TopkSpec};
 
 /// Sets all but the `k` greatest (or least) elements of each row to `+0`: the nonlinearity of
 /// MaxK-GNN (Peng et al., 2024).
@@ -56,13 +56,13 @@ pub fn try_topk_mask<const D: usize>(
         let kept = marked(&x, dim, spec);
         return Ok(filled(x, kept, 0.0));
     }
-    Ok(masked(x, Lengths::Whole, dim, spec))
+    Ok(masked(x, Bounds::Whole, dim, spec))
 }
 
 /// Mask of a checked request.
 pub(super) fn masked<const D: usize>(
     x: Tensor<D>,
-    lengths: Lengths<Dispatch>,
+    lengths: Bounds<Dispatch>,
     dim: usize,
     spec: TopkSpec,
 ) -> Tensor<D> {
@@ -122,7 +122,7 @@ fn marked<const D: usize, K: Ordered>(
         return Tensor::empty(shape, &x.device());
     }
     let by_index = TopkSpec { options: spec.options.with_sorted(false), ..spec };
-    let indices = positions(x.clone(), Lengths::Whole, dim, by_index);
+    let indices = positions(x.clone(), Bounds::Whole, dim, by_index);
     mask_at(indices, shape, dim)
 }
 

@@ -29,8 +29,8 @@ pub use masks::{
 };
 pub use ordered::{argsort, kthvalue, sort, try_argsort, try_kthvalue, try_sort};
 pub use ragged::{
-    argtopk_ragged, topk_mask_ragged, topk_ragged, try_argtopk_ragged, try_topk_mask_ragged,
-    try_topk_ragged,
+    RowBounds, argtopk_ragged, topk_mask_ragged, topk_ragged, try_argtopk_ragged,
+    try_topk_mask_ragged, try_topk_ragged,
 };
 pub(crate) use request::{LongRows, check_indexed};
 pub use rows::{argtopk, topk, try_argtopk, try_topk};

@@ -8,7 +8,7 @@ use super::{
     request::{LongRows, check, dimension},
     rows::{pairs, positions},
 };
-use crate::ops::Lengths;
+use crate::ops::Bounds;
 
 /// The `k`-th greatest (or least) element of each row and its index: `[.., M, ..]` →
 /// `[.., 1, ..]`.
@@ -53,7 +53,7 @@ pub fn try_kthvalue<const D: usize, K: Ordered>(
     let k = options.k;
     let (dim, spec) = check(&x, &options.with_sorted(true), dim, LongRows::One)?;
     let last = k.checked_sub(1).ok_or(TopkError::NoKth)?;
-    let (values, indices) = pairs(x, Lengths::Whole, dim, spec);
+    let (values, indices) = pairs(x, Bounds::Whole, dim, spec);
     Ok((values.narrow(dim, last, 1), indices.narrow(dim, last, 1)))
 }
 
@@ -100,7 +100,7 @@ pub fn try_sort<const D: usize, K: Ordered>(
     descending: bool,
 ) -> Result<(Tensor<D, K>, Tensor<D, Int>), TopkError> {
     let (dim, spec) = check(&x, &all(&x, dim, descending)?, dim, LongRows::One)?;
-    Ok(pairs(x, Lengths::Whole, dim, spec))
+    Ok(pairs(x, Bounds::Whole, dim, spec))
 }
 
 /// Indices of [`sort`]. No gradient.
@@ -136,7 +136,7 @@ pub fn try_argsort<const D: usize, K: Ordered>(
     descending: bool,
 ) -> Result<Tensor<D, Int>, TopkError> {
     let (dim, spec) = check(&x, &all(&x, dim, descending)?, dim, LongRows::One)?;
-    Ok(positions(x, Lengths::Whole, dim, spec))
+    Ok(positions(x, Bounds::Whole, dim, spec))
 }
 
 /// All elements of a row by value.

@@ -244,12 +244,24 @@ mod tests {
     fn lengths_that_do_not_fit_are_refused(x: Tensor<2>) {
         let one = TopkOptions::new(1);
         let found = try_topk_ragged(x.clone(), lengths(&[1, 1, 1]), &one, 1).unwrap_err();
-        let expected =
-            TopkError::Lengths { found: vec![3], expected: vec![2], dim: 1, shape: vec![2, 3] };
-        assert_eq!(found, expected);
+        let (expected, shape) = (vec![2], vec![2, 3]);
+        let refusal = |name| TopkError::Bounds {
+            name,
+            found: vec![3],
+            expected: expected.clone(),
+            dim: 1,
+            shape: shape.clone(),
+        };
+        assert_eq!(found, refusal("lengths"));
+        let bounds = RowBounds::new(lengths(&[0, 0, 0]), lengths(&[1, 1, 1]));
+        let found = try_topk_ragged(x.clone(), bounds, &one, 1).unwrap_err();
+        assert_eq!(found, refusal("starts"));
+        let bounds = RowBounds::new(lengths(&[0, 0]), lengths(&[1, 1, 1]));
+        let found = try_topk_ragged(x.clone(), bounds, &one, 1).unwrap_err();
+        assert_eq!(found, refusal("ends"));
         let narrow = lengths(&[1, 1]).cast(IntDType::U8);
         let found = try_topk_ragged(x, narrow, &one, 1).unwrap_err();
-        assert_eq!(found, TopkError::LengthsDtype { dtype: DType::U8 });
+        assert_eq!(found, TopkError::BoundsDtype { name: "lengths", dtype: DType::U8 });
     }
 
     #[rstest]

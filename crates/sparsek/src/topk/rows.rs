@@ -10,7 +10,7 @@ use super::{
     error::{TopkError, or_panic},
     request::{LongRows, check},
 };
-use crate::ops::{Lengths, TopkOps, TopkSpec};
+use crate::ops::{Bounds, TopkOps, TopkSpec};
 
 /// The `k` greatest (or least) elements of each row and their indices, exact or by Algorithm 1 or 2
 /// of RTop-K (Xie et al., 2025; deviations in `docs/papers.md`).
@@ -79,13 +79,13 @@ pub fn try_topk<const D: usize, K: Ordered>(
     dim: impl AsIndex,
 ) -> Result<(Tensor<D, K>, Tensor<D, Int>), TopkError> {
     let (dim, spec) = check(&x, options, dim, LongRows::One)?;
-    Ok(pairs(x, Lengths::Whole, dim, spec))
+    Ok(pairs(x, Bounds::Whole, dim, spec))
 }
 
 /// Values and indices of a checked request.
 pub(super) fn pairs<const D: usize, K: Ordered>(
     x: Tensor<D, K>,
-    lengths: Lengths<Dispatch>,
+    lengths: Bounds<Dispatch>,
     dim: usize,
     spec: TopkSpec,
 ) -> (Tensor<D, K>, Tensor<D, Int>) {
@@ -95,7 +95,7 @@ pub(super) fn pairs<const D: usize, K: Ordered>(
 
 pub(super) fn select<const D: usize, K: Ordered>(
     x: Tensor<D, K>,
-    lengths: Lengths<Dispatch>,
+    lengths: Bounds<Dispatch>,
     spec: TopkSpec,
 ) -> (Tensor<D, K>, Tensor<D, Int>) {
     let float = x.dtype().is_float();
@@ -142,13 +142,13 @@ pub fn try_argtopk<const D: usize, K: Ordered>(
     dim: impl AsIndex,
 ) -> Result<Tensor<D, Int>, TopkError> {
     let (dim, spec) = check(&x, options, dim, LongRows::One)?;
-    Ok(positions(x, Lengths::Whole, dim, spec))
+    Ok(positions(x, Bounds::Whole, dim, spec))
 }
 
 /// Indices of a checked request.
 pub(super) fn positions<const D: usize, K: Ordered>(
     x: Tensor<D, K>,
-    lengths: Lengths<Dispatch>,
+    lengths: Bounds<Dispatch>,
     dim: usize,
     spec: TopkSpec,
 ) -> Tensor<D, Int> {

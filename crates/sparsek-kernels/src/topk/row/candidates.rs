@@ -47,7 +47,8 @@ fn write_selected<E: Element, I: Numeric>(
     #[comptime] config: CandidateConfig,
 ) {
     let request = output.request;
-    let elements = RowElements::new(elements, output.row, request.layout, config.memory);
+    let (first, layout) = (request.first, request.layout);
+    let elements = RowElements::new(elements, output.row, first, layout, config.memory);
     let team = Team::new(listed, config.list);
     let mut vectors = Sequence::<Vector<E, Single>>::new();
     #[unroll]
@@ -68,7 +69,7 @@ fn write_selected<E: Element, I: Numeric>(
             if comptime!(config.memory.dense) {
                 output.set_dense(column, list.value(load));
             }
-            output.set(selected.start(load), list.value(load), I::cast_from(column));
+            output.set(selected.start(load), list.value(load), column);
         }
     }
 }

@@ -169,7 +169,8 @@ pub(super) fn select_in_memory<E: Element, I: Numeric>(
     let request = output.request;
     let search = comptime!(output.config.search);
     let counts = Shared::<[u32]>::new_slice(units as usize);
-    let elements = RowElements::new(input, output.row, request.layout, output.config);
+    let elements =
+        RowElements::new(input, output.row, request.first, request.layout, output.config);
     let row = CubeRow::new(elements, request.layout.cols, counts.clone(), units);
     let threshold = find_threshold::<E, CubeRow<E>>(&row, &request.params, search);
     let quota = request.params.k - threshold.above;

@@ -46,7 +46,8 @@ pub(crate) fn delegate_select<E: Element, I: Numeric, N: Size>(
     }
     let memory = comptime!(config.memory);
     let (elements, params) = (call.elements, call.params);
-    let source = RowSource::<E, N>::new(input, row, call.layout, memory.strided, memory.search);
+    let source =
+        RowSource::<E, N>::new(input, row, 0u32, call.layout, memory.strided, memory.search);
     let delegates = delegates::<E, N>(&source, config);
     let floor = find_threshold::<E, KeyRow<E>>(&delegates, &params, memory.search).low;
     let mut columns = Shared::<[u32]>::new_slice(comptime!(config.capacity()));

@@ -14,6 +14,7 @@
 use cubecl::{ir::ElemType, prelude::*};
 
 use super::{
+    bounds::RowBounds,
     config::CandidateConfig,
     cube::{place_elements, select_in_memory},
     layout::{MemoryCall, MemoryOutput, RowElements, RowLayout, RowRequest},
@@ -82,7 +83,7 @@ pub(crate) struct Lists<E: Element> {
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn write_floors<E: Element, N: Size>(
     input: &[Vector<E, N>],
-    lengths: ComptimeOption<&[u32]>,
+    bounds: &RowBounds,
     floors: &mut [E::Key],
     counters: &mut [u32],
     layout: RowLayout,
@@ -94,13 +95,13 @@ pub(crate) fn write_floors<E: Element, N: Size>(
     if row >= layout.rows {
         terminate!();
     }
-    let request = RowRequest::new(lengths, row, layout, params);
+    let request = RowRequest::new(bounds, row, layout, params);
     let memory = comptime!(config.memory);
     let mut kind = NONE.runtime();
     let mut floor = E::Key::min_value();
     if request.layout.cols > sizes.capacity {
-        let source =
-            RowSource::<E, N>::new(input, row, request.layout, memory.strided, memory.search);
+        let (first, layout, strided) = (request.first, request.layout, memory.strided);
+        let source = RowSource::<E, N>::new(input, row, first, layout, strided, memory.search);
         let sampling = sampling(&request, N::value().comptime() as u32, config);
         let sampled = sampled_floor::<E, N>(&source, &sampling, FILTER_TOGETHER, config);
         kind = KEY.runtime();
@@ -165,7 +166,7 @@ pub(crate) fn filter_select<E: Element, I: Numeric, N: Size>(
     let units = comptime!(config.list.lanes);
     let elements = call.elements;
     let mut output = call.output(row, memory);
-    let layout = output.request.layout;
+    let (first, layout) = (output.request.first, output.request.layout);
     let tile_cols = comptime!(tiling.cols(units));
     let kind = u32::cast_from(floors[row * FLOOR_WORDS + 1]);
     let tiles = select(kind == NONE, 1u32, (layout.cols + tile_cols - 1) / tile_cols);
@@ -176,6 +177,7 @@ pub(crate) fn filter_select<E: Element, I: Numeric, N: Size>(
         row,
         kind,
         floor: floors[row * FLOOR_WORDS],
+        first,
         layout,
         sizes,
         config,
@@ -213,6 +215,7 @@ struct TileList<E: Element> {
     row: usize,
     kind: u32,
     floor: E::Key,
+    first: u32,
     layout: RowLayout,
     sizes: FilterSizes,
     #[cube(comptime)]
@@ -251,8 +254,8 @@ impl<E: Element> TileList<E> {
             found: self.kind == FLOAT,
             key: self.floor,
         };
-        let source =
-            RowSource::<E, N>::new(input, self.row, self.layout, memory.strided, memory.search);
+        let (row, layout, strided) = (self.row, self.layout, memory.strided);
+        let source = RowSource::<E, N>::new(input, row, self.first, layout, strided, memory.search);
         let cols = self.layout.cols;
         // Planes read neighboring parts of the tile.
         let tile = number * comptime!(self.tiling.cols(units));
@@ -332,7 +335,7 @@ impl<E: Element> TileList<E> {
             }
         }
         sync_cube();
-        let row = RowElements::new(elements, self.row, self.layout, memory);
+        let row = RowElements::new(elements, self.row, self.first, self.layout, memory);
         let first = start[0];
         let count = min(count, capacity - min(first, capacity));
         let mut place = UNIT_POS;
@@ -356,7 +359,7 @@ impl<E: Element> TileList<E> {
         let memory = comptime!(self.config.memory);
         let units = comptime!(self.config.list.lanes);
         let k = output.request.params.k;
-        let row = RowElements::new(elements, self.row, self.layout, memory);
+        let row = RowElements::new(elements, self.row, self.first, self.layout, memory);
         let before = self.counts_before(lists, tiles);
         let above = before.above[tiles as usize];
         let level = before.level[tiles as usize];
@@ -520,7 +523,7 @@ impl<E: Element> Candidate<E> {
         if comptime!(output.config.dense) {
             output.set_dense(self.column, self.value);
         }
-        output.set(slot, self.value, I::cast_from(self.column));
+        output.set(slot, self.value, self.column);
     }
 }
 

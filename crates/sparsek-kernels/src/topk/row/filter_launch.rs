@@ -65,7 +65,7 @@ impl Job<'_> {
                 row_grid.address,
                 width,
                 self.source()?,
-                input.lengths_argument()?,
+                input.bounds_argument()?,
                 floors()?,
                 counters()?,
                 self.layout(),

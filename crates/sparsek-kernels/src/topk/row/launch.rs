@@ -261,9 +261,9 @@ impl Job<'_> {
         values: BufferArg,
         indices: BufferArg,
     ) -> Result<MemoryCallLaunch<E, I>, KernelError> {
-        let (source, lengths) = (self.source()?, self.input.lengths_argument()?);
+        let (source, bounds) = (self.source()?, self.input.bounds_argument()?);
         let (layout, params) = (self.layout(), self.params());
-        Ok(MemoryCallLaunch::new(source, values, indices, lengths, layout, params))
+        Ok(MemoryCallLaunch::new(source, values, indices, bounds, layout, params))
     }
 
     fn register_call<E: Element, I: Numeric, N: Size, V: Size, W: Size>(
@@ -276,7 +276,7 @@ impl Job<'_> {
             self.source()?,
             values,
             indices,
-            self.input.lengths_argument()?,
+            self.input.bounds_argument()?,
             self.layout(),
             self.params(),
             normal_launch(self.options.k, self.input.cols),

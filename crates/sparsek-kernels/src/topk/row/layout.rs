@@ -1,8 +1,8 @@
-//! Where rows lie in memory, and which part of a ragged row exists.
+//! Where rows lie in memory, and what is selected from them.
 
 use cubecl::prelude::*;
 
-use super::config::MemoryConfig;
+use super::{bounds::RowBounds, config::MemoryConfig};
 use crate::topk::{
     key::{Element, ordered_key},
     threshold::search::{Placement, SearchParams},
@@ -23,11 +23,24 @@ pub(super) fn element_offset(column: u32, layout: &RowLayout, #[comptime] stride
     if strided { column * layout.col_stride } else { column }
 }
 
+/// Offset of an element of a row.
+#[cube]
+pub(super) fn row_start(
+    row: usize,
+    column: u32,
+    layout: &RowLayout,
+    #[comptime] strided: bool,
+) -> usize {
+    row * layout.row_stride + element_offset(column, layout, strided)
+}
+
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(super) struct RowRequest {
     /// `cols` counts elements that exist.
     pub layout: RowLayout,
+    /// Column of the first element; others count from it.
+    pub first: u32,
     /// `k` counts elements to select.
     pub params: SearchParams,
     pub cols: u32,
@@ -39,6 +52,7 @@ impl RowRequest {
     pub fn whole(layout: RowLayout, params: &SearchParams) -> RowRequest {
         RowRequest {
             layout,
+            first: 0u32,
             params: SearchParams { k: params.k, max_iter: params.max_iter, eps: params.eps },
             cols: layout.cols,
             slots: params.k,
@@ -46,15 +60,17 @@ impl RowRequest {
     }
 
     pub fn new(
-        lengths: ComptimeOption<&[u32]>,
+        bounds: &RowBounds,
         row: usize,
         layout: RowLayout,
         params: SearchParams,
     ) -> RowRequest {
         #[comptime]
-        match lengths {
-            ComptimeOption::Some(lengths) => {
-                let cols = min(lengths[row], layout.cols);
+        match bounds.ends {
+            ComptimeOption::Some(ends) => {
+                let end = min(ends[row], bounds.cols);
+                let first = min(bounds.start(row), end);
+                let cols = end - first;
                 RowRequest {
                     layout: RowLayout {
                         rows: layout.rows,
@@ -62,6 +78,7 @@ impl RowRequest {
                         row_stride: layout.row_stride,
                         col_stride: layout.col_stride,
                     },
+                    first,
                     params: SearchParams {
                         k: min(params.k, cols),
                         max_iter: params.max_iter,
@@ -100,10 +117,12 @@ impl<'a, E: Element> RowElements<'a, E> {
     pub fn new(
         elements: &'a [E],
         row: usize,
+        first: u32,
         layout: RowLayout,
         #[comptime] config: MemoryConfig,
     ) -> RowElements<'a, E> {
-        RowElements::<'a, E> { elements, start: row * layout.row_stride, layout, config }
+        let start = row_start(row, first, &layout, config.strided);
+        RowElements::<'a, E> { elements, start, layout, config }
     }
 
     pub fn value(&self, column: u32) -> E {
@@ -121,7 +140,7 @@ pub(crate) struct MemoryCall<E: Element, I: Numeric> {
     pub elements: &'static [E],
     values: &'static mut [E],
     indices: &'static mut [I],
-    lengths: ComptimeOption<&'static [u32]>,
+    bounds: RowBounds,
     pub layout: RowLayout,
     pub params: SearchParams,
 }
@@ -133,7 +152,7 @@ impl<E: Element, I: Numeric> MemoryCall<E, I> {
         row: usize,
         #[comptime] config: MemoryConfig,
     ) -> MemoryOutput<'a, E, I> {
-        let request = RowRequest::new(self.lengths, row, self.layout, self.params);
+        let request = RowRequest::new(&self.bounds, row, self.layout, self.params);
         MemoryOutput::<'a, E, I> {
             values: self.values,
             indices: self.indices,
@@ -157,19 +176,23 @@ pub(super) struct MemoryOutput<'a, E: Numeric, I: Numeric> {
 
 #[cube]
 impl<'a, E: Numeric, I: Numeric> MemoryOutput<'a, E, I> {
-    /// Fills the dense row past its elements and the empty slots.
+    /// Fills the dense row around its elements and the empty slots.
     pub fn pad(&mut self, unit: u32, units: u32) {
         let request = self.request;
         if comptime!(self.config.dense) {
-            let mut column = request.layout.cols + unit;
+            let start = self.row * request.cols as usize;
+            let mut column = unit;
             while column < request.cols {
-                self.set_dense(column, E::from_int(0));
+                // Columns before the first wrap around.
+                if column - request.first >= request.layout.cols {
+                    self.values[start + column as usize] = E::from_int(0);
+                }
                 column += units;
             }
         }
         let mut slot = request.params.k + unit;
         while slot < request.slots {
-            self.set(slot, E::from_int(0), missing_index::<I>());
+            self.put(slot, E::from_int(0), missing_index::<I>());
             slot += units;
         }
     }
@@ -179,23 +202,28 @@ impl<'a, E: Numeric, I: Numeric> MemoryOutput<'a, E, I> {
             self.set_dense(column, select(place.member, value, E::from_int(0)));
         }
         if place.member {
-            self.set(place.position, value, I::cast_from(column));
+            self.set(place.position, value, column);
         }
     }
 
     pub fn set_dense(&mut self, column: u32, value: E) {
+        let column = self.request.first + column;
         let target = self.row * self.request.cols as usize + column as usize;
         self.values[target] = value;
     }
 
     /// The selected element of a slot; the value unless the row is dense.
-    pub fn set(&mut self, slot: u32, value: E, column: I) {
+    pub fn set(&mut self, slot: u32, value: E, column: u32) {
+        self.put(slot, value, I::cast_from(self.request.first + column));
+    }
+
+    fn put(&mut self, slot: u32, value: E, index: I) {
         let target = self.row * self.request.slots as usize + slot as usize;
         if comptime!(self.config.values && !self.config.dense) {
             self.values[target] = value;
         }
         if comptime!(self.config.indices) {
-            self.indices[target] = column;
+            self.indices[target] = index;
         }
     }
 }
@@ -204,13 +232,4 @@ impl<'a, E: Numeric, I: Numeric> MemoryOutput<'a, E, I> {
 #[cube]
 pub(super) fn missing_index<I: Numeric>() -> I {
     I::from_int(-1)
-}
-
-#[cube]
-pub(crate) fn selected_count(lengths: ComptimeOption<&[u32]>, row: usize, k: u32) -> u32 {
-    #[comptime]
-    match lengths {
-        ComptimeOption::Some(lengths) => min(lengths[row], k),
-        ComptimeOption::None => k,
-    }
 }

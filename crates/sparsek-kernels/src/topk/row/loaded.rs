@@ -2,7 +2,7 @@
 
 use cubecl::prelude::*;
 
-use super::layout::{RowLayout, element_offset};
+use super::layout::{RowLayout, element_offset, row_start};
 use crate::{
     primitives::{infinity::infinity, team::Team},
     topk::{
@@ -29,11 +29,13 @@ impl<'a, E: Element, N: Size> RowSource<'a, E, N> {
     pub fn new(
         input: &'a [Vector<E, N>],
         row: usize,
+        first: u32,
         layout: RowLayout,
         #[comptime] strided: bool,
         #[comptime] search: SearchConfig,
     ) -> RowSource<'a, E, N> {
-        RowSource::<'a, E, N> { input, start: row * layout.row_stride, layout, strided, search }
+        let start = row_start(row, first, &layout, strided);
+        RowSource::<'a, E, N> { input, start, layout, strided, search }
     }
 
     fn offset(&self, column: u32) -> usize {

@@ -2,6 +2,7 @@
 //! [`delegate`] and [`sampled`] read it twice and once, with a plane and a cube; [`filter`] reads
 //! it once with several cubes; [`cube`] and [`unit`] read it in each pass.
 
+pub(super) mod bounds;
 mod candidates;
 mod config;
 mod cube;

@@ -9,7 +9,7 @@ use cubecl::prelude::*;
 
 use super::{
     config::RegisterConfig,
-    layout::{RowRequest, element_offset, missing_index},
+    layout::{RowRequest, element_offset, missing_index, row_start},
     loaded::LoadedRow,
     sort_in_registers::{SelectedList, spaced},
 };
@@ -28,6 +28,7 @@ pub(super) struct RowOutput<'a, E: Element, I: Numeric, V: Size, W: Size> {
     indices: &'a mut [Vector<I, W>],
     k: u32,
     cols: u32,
+    first: u32,
     #[cube(comptime)]
     config: RegisterConfig,
 }
@@ -52,6 +53,7 @@ impl<'a, E: Element, I: Numeric, V: Size, W: Size> RowOutput<'a, E, I, V, W> {
             indices: &mut indices[row * selected..row * selected + selected],
             k: request.params.k,
             cols: request.cols,
+            first: request.first,
             config,
         }
     }
@@ -73,6 +75,13 @@ impl<'a, E: Element, I: Numeric, V: Size, W: Size> RowOutput<'a, E, I, V, W> {
     }
 
     pub fn pad(&mut self, team: &Team, slots: u32) {
+        if comptime!(self.config.dense && self.config.ragged) {
+            let mut column = team.lane;
+            while column < self.first {
+                self.values[column as usize] = Vector::<E, V>::zeroed();
+                column += comptime!(self.config.shape.lanes);
+            }
+        }
         let mut slot = self.k + team.lane;
         while slot < slots {
             if comptime!(self.config.values) {
@@ -85,8 +94,16 @@ impl<'a, E: Element, I: Numeric, V: Size, W: Size> RowOutput<'a, E, I, V, W> {
         }
     }
 
+    fn index(&self, column: u32) -> I {
+        I::cast_from(self.first + column)
+    }
+
     fn covers(&self, team: &Team, #[comptime] load: usize) -> bool {
-        if comptime!(self.config.ragged) { team.column(load) < self.cols } else { team.loads(load) }
+        if comptime!(self.config.ragged) {
+            self.first + team.column(load) < self.cols
+        } else {
+            team.loads(load)
+        }
     }
 
     pub fn write_from_registers<N: Size>(
@@ -107,7 +124,7 @@ impl<'a, E: Element, I: Numeric, V: Size, W: Size> RowOutput<'a, E, I, V, W> {
                         self.values[target] = Vector::<E, V>::new(loaded.value(item));
                     }
                     self.indices[target] =
-                        Vector::<I, W>::new(I::cast_from(loaded.team.item_column(item)));
+                        Vector::<I, W>::new(self.index(loaded.team.item_column(item)));
                     position += 1;
                 }
             }
@@ -128,13 +145,14 @@ impl<'a, E: Element, I: Numeric, V: Size, W: Size> RowOutput<'a, E, I, V, W> {
                 if taken {
                     if comptime!(self.config.indices) {
                         self.indices[position as usize] =
-                            Vector::<I, W>::new(I::cast_from(loaded.team.item_column(item)));
+                            Vector::<I, W>::new(self.index(loaded.team.item_column(item)));
                     }
                     position += 1;
                 }
             }
             if self.covers(&loaded.team, load) {
-                self.values[loaded.team.column(load) as usize / width] = kept;
+                let column = self.first + loaded.team.column(load);
+                self.values[column as usize / width] = kept;
             }
         }
     }
@@ -178,7 +196,7 @@ impl<'a, E: Element, I: Numeric, V: Size, W: Size> RowOutput<'a, E, I, V, W> {
         columns: &mut Shared<[u32]>,
     ) {
         let layout = request.layout;
-        let start = row * layout.row_stride;
+        let start = row_start(row, request.first, &layout, self.config.strided);
         if comptime!(self.config.shape.planes > 1) {
             sync_cube();
         } else {
@@ -215,7 +233,7 @@ impl<'a, E: Element, I: Numeric, V: Size, W: Size> RowOutput<'a, E, I, V, W> {
                     let offset = start + element_offset(column, &layout, self.config.strided);
                     values.insert(i, elements[offset]);
                 }
-                indices.insert(i, I::cast_from(column));
+                indices.insert(i, self.index(column));
             }
             let target = first as usize / per_write;
             if comptime!(self.config.values) {

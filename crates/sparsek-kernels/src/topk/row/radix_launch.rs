@@ -40,9 +40,7 @@ impl Job<'_> {
         indices: &Handle,
     ) -> Result<Option<Selected>, KernelError> {
         let (rows, k) = (self.input.rows, self.options.k);
-        let Rows { dtype, lengths, .. } = self.input;
-        let rows =
-            Rows { lengths: lengths.clone(), ..Rows::contiguous(values.clone(), *dtype, rows, k) };
+        let rows = Rows::contiguous(values.clone(), self.input.dtype, rows, k);
         self.sort_rows::<E>(&Unsorted { rows, indices: Some(indices) }, true)
     }
 
@@ -243,7 +241,7 @@ impl Job<'_> {
         Ok(UnsortedRowsLaunch::new(
             argument(handle, "input", *dtype, input.rows.extent())?,
             indices.transpose()?.into(),
-            input.rows.lengths_argument()?,
+            self.input.bounds_argument()?,
             RowLayoutLaunch::new(*rows, *cols as u32, *row_stride, *col_stride),
         ))
     }

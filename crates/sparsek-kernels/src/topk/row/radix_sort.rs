@@ -14,7 +14,10 @@
 
 use cubecl::{ir::ElemType, prelude::*};
 
-use super::layout::{RowLayout, element_offset, selected_count};
+use super::{
+    bounds::RowBounds,
+    layout::{RowLayout, row_start},
+};
 use crate::{
     primitives::team::{Team, TeamShape},
     topk::{
@@ -61,14 +64,14 @@ impl RadixConfig {
 pub(super) struct UnsortedRows<E: Element, I: Numeric> {
     values: &'static [E],
     indices: ComptimeOption<&'static [I]>,
-    lengths: ComptimeOption<&'static [u32]>,
+    bounds: RowBounds,
     layout: RowLayout,
 }
 
 #[cube]
 impl<E: Element, I: Numeric> UnsortedRows<E, I> {
     fn value(&self, row: usize, place: u32, #[comptime] strided: bool) -> E {
-        self.values[row * self.layout.row_stride + element_offset(place, &self.layout, strided)]
+        self.values[row_start(row, place, &self.layout, strided)]
     }
 
     fn index(&self, row: usize, place: u32) -> I {
@@ -82,7 +85,7 @@ impl<E: Element, I: Numeric> UnsortedRows<E, I> {
     }
 
     fn filled(&self, row: usize) -> u32 {
-        selected_count(self.lengths, row, self.layout.cols)
+        self.bounds.selected_count(row, self.layout.cols)
     }
 
     /// The greatest from `filled` on.

@@ -11,6 +11,7 @@
 use cubecl::{ir::ElemType, prelude::*};
 
 use super::{
+    bounds::RowBounds,
     config::RegisterConfig,
     layout::{RowLayout, RowRequest},
     loaded::{LoadedRow, RowSource},
@@ -60,7 +61,7 @@ pub(crate) struct RegisterCall<E: Element, I: Numeric, N: Size, V: Size, W: Size
     pub values: &'static mut [Vector<E, V>],
     /// `W` at a time; one if dense.
     pub indices: &'static mut [Vector<I, W>],
-    lengths: ComptimeOption<&'static [u32]>,
+    bounds: RowBounds,
     pub layout: RowLayout,
     pub params: SearchParams,
     pub normal: Normal,
@@ -69,9 +70,9 @@ pub(crate) struct RegisterCall<E: Element, I: Numeric, N: Size, V: Size, W: Size
 #[cube]
 impl<E: Element, I: Numeric, N: Size, V: Size, W: Size> RegisterCall<E, I, N, V, W> {
     pub fn select(&mut self, row: usize, #[comptime] config: RegisterConfig) {
-        let request = RowRequest::new(self.lengths, row, self.layout, self.params);
+        let request = RowRequest::new(&self.bounds, row, self.layout, self.params);
         let team = Team::of(request.layout.cols, config.shape, config.ragged);
-        let loaded = self.load(row, team, config);
+        let loaded = self.load(row, request.first, team, config);
 
         // Empty rows search in step with their plane.
         let params = if comptime!(config.ragged) { request.search() } else { self.params };
@@ -91,7 +92,7 @@ impl<E: Element, I: Numeric, N: Size, V: Size, W: Size> RegisterCall<E, I, N, V,
             if plane_any(guess.near_zero) {
                 // The bits of 16-bit floats would occupy registers until here.
                 let unsure = if comptime!(size_of::<E>() < size_of::<f32>()) {
-                    self.reload(row, team, config).singles().has_unsure()
+                    self.reload(row, request.first, team, config).singles().has_unsure()
                 } else {
                     singles.has_unsure()
                 };
@@ -112,7 +113,7 @@ impl<E: Element, I: Numeric, N: Size, V: Size, W: Size> RegisterCall<E, I, N, V,
             let mut bits = bits;
             if !found {
                 bits = if comptime!(config.floats) {
-                    self.reload(row, team, config).keys(true).select(&params)
+                    self.reload(row, request.first, team, config).keys(true).select(&params)
                 } else {
                     loaded.keys(config.floats).select(&params)
                 };
@@ -123,25 +124,32 @@ impl<E: Element, I: Numeric, N: Size, V: Size, W: Size> RegisterCall<E, I, N, V,
         } else {
             let bits = loaded.keys(config.floats).select(&params);
             // Else elements occupy registers beside their keys.
-            let again = self.reload(row, team, config);
+            let again = self.reload(row, request.first, team, config);
             self.write(&again, bits, row, &request, config);
         }
     }
 
-    fn load(&self, row: usize, team: Team, #[comptime] config: RegisterConfig) -> LoadedRow<E, N> {
+    fn load(
+        &self,
+        row: usize,
+        first: u32,
+        team: Team,
+        #[comptime] config: RegisterConfig,
+    ) -> LoadedRow<E, N> {
         let (strided, search) = comptime!((config.strided, config.search));
-        LoadedRow::new(&RowSource::new(self.input, row, self.layout, strided, search), team)
+        LoadedRow::new(&RowSource::new(self.input, row, first, self.layout, strided, search), team)
     }
 
     /// Shuffling the row number stops compilers from keeping the elements.
     fn reload(
         &self,
         row: usize,
+        first: u32,
         team: Team,
         #[comptime] config: RegisterConfig,
     ) -> LoadedRow<E, N> {
         let low = plane_shuffle(row as u32, UNIT_POS_X) as usize;
-        self.load((row - row as u32 as usize) + low, team, config)
+        self.load((row - row as u32 as usize) + low, first, team, config)
     }
 
     fn write(

@@ -70,7 +70,8 @@ pub(crate) fn sampled_select<E: Element, I: Numeric, N: Size>(
     }
     let memory = comptime!(config.memory);
     let (elements, params) = (call.elements, call.params);
-    let source = RowSource::<E, N>::new(input, row, call.layout, memory.strided, memory.search);
+    let source =
+        RowSource::<E, N>::new(input, row, 0u32, call.layout, memory.strided, memory.search);
     let floor = sampled_floor::<E, N>(&source, &sampling, 1u32, config);
     let mut columns = Shared::<[u32]>::new_slice(comptime!(config.capacity()));
     let mut listed = 0u32;

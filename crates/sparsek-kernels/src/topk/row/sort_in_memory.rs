@@ -4,7 +4,7 @@
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
-use super::{job::Job, layout::selected_count};
+use super::{bounds::RowBounds, job::Job};
 use crate::{
     error::KernelError,
     launch::{Grid, allocate, argument},
@@ -20,7 +20,7 @@ use crate::{
 fn rank_sort<E: Element, I: Numeric>(
     values: &[E],
     indices: &[I],
-    lengths: ComptimeOption<&[u32]>,
+    bounds: &RowBounds,
     sorted_values: &mut [E],
     sorted_indices: &mut [I],
     total: usize,
@@ -37,8 +37,8 @@ fn rank_sort<E: Element, I: Numeric>(
     let own = (position - start) as u32;
     let value = values[position];
     let key = ordered_key::<E>(value, largest);
-    let ragged = comptime!(lengths.is_some());
-    let selected = selected_count(lengths, row, k);
+    let ragged = comptime!(bounds.ends.is_some());
+    let selected = bounds.selected_count(row, k);
     let mut rank = 0u32;
     for other in 0..selected {
         let other_key = ordered_key::<E>(values[start + other as usize], largest);
@@ -59,7 +59,7 @@ fn rank_sort<E: Element, I: Numeric>(
 fn bitonic_step<E: Element, I: Int>(
     values: &mut [E],
     indices: &mut [I],
-    lengths: ComptimeOption<&[u32]>,
+    bounds: &RowBounds,
     rows: usize,
     k: u32,
     pairs: u32,
@@ -82,7 +82,7 @@ fn bitonic_step<E: Element, I: Int>(
     } else {
         first + distance
     };
-    if second < selected_count(lengths, row, k) {
+    if second < bounds.selected_count(row, k) {
         let a = row * k as usize + first as usize;
         let b = row * k as usize + second as usize;
         let value_a = values[a];
@@ -136,7 +136,7 @@ impl Job<'_> {
                 grid.address,
                 argument(values, "values", self.input.dtype, total)?,
                 argument(indices, "indices", self.index, total)?,
-                self.input.lengths_argument()?,
+                self.input.bounds_argument()?,
                 argument(&sorted.values, "values", self.input.dtype, total)?,
                 argument(&sorted.indices, "indices", self.index, total)?,
                 total,
@@ -166,7 +166,7 @@ impl Job<'_> {
                     grid.address,
                     argument(values, "values", self.input.dtype, total)?,
                     argument(indices, "indices", self.index, total)?,
-                    self.input.lengths_argument()?,
+                    self.input.bounds_argument()?,
                     self.input.rows,
                     k,
                     pairs,

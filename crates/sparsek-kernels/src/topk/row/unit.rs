@@ -116,7 +116,7 @@ pub(crate) fn unit_select<E: Element, I: Numeric>(
             terminate!();
         }
     }
-    let elements = RowElements::new(elements, index, request.layout, config);
+    let elements = RowElements::new(elements, index, request.first, request.layout, config);
     let row = UnitRow::new(elements, request.layout.cols);
     let threshold = find_threshold::<E, UnitRow<E>>(&row, &request.params, config.search);
     let quota = request.params.k - threshold.above;

@@ -12,7 +12,7 @@ use burn_autodiff::{
 };
 
 use super::tracking::finish;
-use crate::ops::{Lengths, TopkGradientOps, TopkOps, TopkSpec, VectorSpec};
+use crate::ops::{Bounds, TopkGradientOps, TopkOps, TopkSpec, VectorSpec};
 
 /// State: indices and row length.
 #[derive(Debug)]
@@ -50,10 +50,11 @@ impl<B: Backend + TopkGradientOps> Backward<B, 1> for MaskGradient {
     }
 }
 
-fn inner<B: Backend, C: CheckpointStrategy>(lengths: Lengths<Autodiff<B, C>>) -> Lengths<B> {
+fn inner<B: Backend, C: CheckpointStrategy>(lengths: Bounds<Autodiff<B, C>>) -> Bounds<B> {
     match lengths {
-        Lengths::Whole => Lengths::Whole,
-        Lengths::Each(lengths) => Lengths::Each(lengths),
+        Bounds::Whole => Bounds::Whole,
+        Bounds::Lengths(lengths) => Bounds::Lengths(lengths),
+        Bounds::Between { starts, ends } => Bounds::Between { starts, ends },
     }
 }
 
@@ -64,7 +65,7 @@ fn last_dim(shape: &burn::tensor::Shape) -> usize {
 impl<B: Backend + TopkOps + TopkGradientOps, C: CheckpointStrategy> TopkOps for Autodiff<B, C> {
     fn topk_float(
         input: FloatTensor<Self>,
-        lengths: Lengths<Self>,
+        lengths: Bounds<Self>,
         spec: TopkSpec,
     ) -> (FloatTensor<Self>, IntTensor<Self>) {
         let cols = last_dim(&input.shape());
@@ -77,7 +78,7 @@ impl<B: Backend + TopkOps + TopkGradientOps, C: CheckpointStrategy> TopkOps for 
 
     fn topk_int(
         input: IntTensor<Self>,
-        lengths: Lengths<Self>,
+        lengths: Bounds<Self>,
         spec: TopkSpec,
     ) -> (IntTensor<Self>, IntTensor<Self>) {
         B::topk_int(input, inner(lengths), spec)
@@ -85,7 +86,7 @@ impl<B: Backend + TopkOps + TopkGradientOps, C: CheckpointStrategy> TopkOps for 
 
     fn argtopk_float(
         input: FloatTensor<Self>,
-        lengths: Lengths<Self>,
+        lengths: Bounds<Self>,
         spec: TopkSpec,
     ) -> IntTensor<Self> {
         B::argtopk_float(input.into_primitive(), inner(lengths), spec)
@@ -93,7 +94,7 @@ impl<B: Backend + TopkOps + TopkGradientOps, C: CheckpointStrategy> TopkOps for 
 
     fn argtopk_int(
         input: IntTensor<Self>,
-        lengths: Lengths<Self>,
+        lengths: Bounds<Self>,
         spec: TopkSpec,
     ) -> IntTensor<Self> {
         B::argtopk_int(input, inner(lengths), spec)
@@ -101,7 +102,7 @@ impl<B: Backend + TopkOps + TopkGradientOps, C: CheckpointStrategy> TopkOps for 
 
     fn topk_mask(
         input: FloatTensor<Self>,
-        lengths: Lengths<Self>,
+        lengths: Bounds<Self>,
         spec: TopkSpec,
     ) -> FloatTensor<Self> {
         let node = input.node();

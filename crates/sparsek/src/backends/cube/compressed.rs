@@ -15,7 +15,7 @@ use super::{
     tensor::{expect, tensor},
     tuning::MIN_SPARSITY,
 };
-use crate::ops::{Lengths, TopkOps, TopkSpec};
+use crate::ops::{Bounds, TopkOps, TopkSpec};
 
 /// Whether kept elements alone are faster than dense rows of `width`.
 pub(super) fn is_sparse(columns: &CubeTensor, width: usize) -> bool {
@@ -50,7 +50,7 @@ impl Entries {
         let columns = CubeBackend::int_reshape(flat(columns), Shape::from([1, nnz]));
         let options = TopkOptions::new(nnz).with_largest(false).with_sorted(true);
         let spec = TopkSpec { options, index: IntDType::I32 };
-        let (ascending, places) = CubeBackend::topk_int(columns, Lengths::Whole, spec);
+        let (ascending, places) = CubeBackend::topk_int(columns, Bounds::Whole, spec);
         let client = &ascending.client;
         let indptr = spmm::row_offsets(client, &ascending.handle, nnz, width);
         let indptr = expect("linear_compressed", indptr);

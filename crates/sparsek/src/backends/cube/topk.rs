@@ -16,7 +16,7 @@ use sparsek_kernels::topk::{self, Rows, Scatter};
 
 use super::tensor::{expect, tensor};
 use crate::ops::{
-    Lengths, Outcome, SelectedBuffers, TopkGradientOps, TopkOps, TopkSpec, VectorSpec,
+    Bounds, Outcome, SelectedBuffers, TopkGradientOps, TopkOps, TopkSpec, VectorSpec,
 };
 
 fn with_last(shape: &Shape, last: usize) -> Shape {
@@ -28,12 +28,21 @@ fn with_last(shape: &Shape, last: usize) -> Shape {
 
 /// Rows along the last dimension. Copies unless their stride is constant and, above `MAX_COLS`,
 /// elements are contiguous.
-fn rows_of(input: CubeTensor, lengths: Lengths<CubeBackend>) -> (CubeTensor, Rows) {
+fn rows_of(input: CubeTensor, lengths: Bounds<CubeBackend>) -> (CubeTensor, Rows) {
     let last = input.meta.num_dims() - 1;
     let dense = input.meta.shape()[last] <= topk::MAX_COLS || input.meta.strides()[last] == 1;
     let input = if dense && row_stride(&input).is_some() { input } else { into_contiguous(input) };
     let shape = input.meta.shape().clone();
     let cols = shape[last];
+    let bounds = |bounds: CubeTensor| {
+        assert_eq!(bounds.dtype, DType::U32, "the dtype of the bounds");
+        Some(into_contiguous(bounds).handle)
+    };
+    let (starts, lengths) = match lengths {
+        Bounds::Whole => (None, None),
+        Bounds::Lengths(lengths) => (None, bounds(lengths)),
+        Bounds::Between { starts, ends } => (bounds(starts), bounds(ends)),
+    };
     let rows = Rows {
         handle: input.handle.clone(),
         dtype: dtype_to_elem_type(input.dtype),
@@ -41,13 +50,8 @@ fn rows_of(input: CubeTensor, lengths: Lengths<CubeBackend>) -> (CubeTensor, Row
         cols,
         row_stride: row_stride(&input).expect("contiguous"),
         col_stride: input.meta.strides()[last],
-        lengths: match lengths {
-            Lengths::Whole => None,
-            Lengths::Each(lengths) => {
-                assert_eq!(lengths.dtype, DType::U32, "the dtype of the lengths");
-                Some(into_contiguous(lengths).handle)
-            }
-        },
+        starts,
+        lengths,
     };
     (input, rows)
 }
@@ -76,7 +80,7 @@ fn row_stride(input: &CubeTensor) -> Option<usize> {
 
 fn select(
     input: CubeTensor,
-    lengths: Lengths<CubeBackend>,
+    lengths: Bounds<CubeBackend>,
     spec: &TopkSpec,
 ) -> (CubeTensor, CubeTensor) {
     let (input, rows) = rows_of(input, lengths);
@@ -90,7 +94,7 @@ fn select(
     )
 }
 
-fn select_indices(input: CubeTensor, lengths: Lengths<CubeBackend>, spec: &TopkSpec) -> CubeTensor {
+fn select_indices(input: CubeTensor, lengths: Bounds<CubeBackend>, spec: &TopkSpec) -> CubeTensor {
     let (input, rows) = rows_of(input, lengths);
     let index = DType::from(spec.index);
     let result =
@@ -115,7 +119,7 @@ fn select_from_vector(input: CubeTensor, spec: &VectorSpec) -> (CubeTensor, Cube
 
 fn mask(
     input: CubeTensor,
-    lengths: Lengths<CubeBackend>,
+    lengths: Bounds<CubeBackend>,
     spec: &TopkSpec,
     with_indices: bool,
 ) -> (CubeTensor, Option<CubeTensor>) {
@@ -163,7 +167,7 @@ fn send(input: CubeTensor, spec: &TopkSpec, to: &Sender<Outcome>) -> CubeTensor 
 }
 
 fn launch(input: CubeTensor, spec: &TopkSpec) -> Outcome {
-    let (input, rows) = rows_of(input, Lengths::Whole);
+    let (input, rows) = rows_of(input, Bounds::Whole);
     let client = input.client;
     let index = dtype_to_elem_type(DType::from(spec.index));
     let selected = topk::topk(&client, &rows, &spec.options, index, None);
@@ -175,7 +179,7 @@ fn launch(input: CubeTensor, spec: &TopkSpec) -> Outcome {
 
 fn gather(input: CubeTensor, places: TensorData, spec: &TopkSpec) -> (CubeTensor, CubeTensor) {
     let device = input.device.clone();
-    let (values, positions) = select(input, Lengths::Whole, spec);
+    let (values, positions) = select(input, Bounds::Whole, spec);
     let places = CubeBackend::int_from_data(places, &device);
     (values, CubeBackend::int_select(places, 0, positions))
 }
@@ -183,7 +187,7 @@ fn gather(input: CubeTensor, places: TensorData, spec: &TopkSpec) -> (CubeTensor
 impl TopkOps for CubeBackend {
     fn topk_float(
         input: FloatTensor<Self>,
-        lengths: Lengths<Self>,
+        lengths: Bounds<Self>,
         spec: TopkSpec,
     ) -> (FloatTensor<Self>, IntTensor<Self>) {
         select(input, lengths, &spec)
@@ -191,7 +195,7 @@ impl TopkOps for CubeBackend {
 
     fn topk_int(
         input: IntTensor<Self>,
-        lengths: Lengths<Self>,
+        lengths: Bounds<Self>,
         spec: TopkSpec,
     ) -> (IntTensor<Self>, IntTensor<Self>) {
         select(input, lengths, &spec)
@@ -199,7 +203,7 @@ impl TopkOps for CubeBackend {
 
     fn argtopk_float(
         input: FloatTensor<Self>,
-        lengths: Lengths<Self>,
+        lengths: Bounds<Self>,
         spec: TopkSpec,
     ) -> IntTensor<Self> {
         select_indices(input, lengths, &spec)
@@ -207,7 +211,7 @@ impl TopkOps for CubeBackend {
 
     fn argtopk_int(
         input: IntTensor<Self>,
-        lengths: Lengths<Self>,
+        lengths: Bounds<Self>,
         spec: TopkSpec,
     ) -> IntTensor<Self> {
         select_indices(input, lengths, &spec)
@@ -215,7 +219,7 @@ impl TopkOps for CubeBackend {
 
     fn topk_mask(
         input: FloatTensor<Self>,
-        lengths: Lengths<Self>,
+        lengths: Bounds<Self>,
         spec: TopkSpec,
     ) -> FloatTensor<Self> {
         mask(input, lengths, &spec, false).0
@@ -239,7 +243,7 @@ impl TopkOps for CubeBackend {
 impl TopkGradientOps for CubeBackend {
     fn topk_mask_indices(
         input: FloatTensor<Self>,
-        lengths: Lengths<Self>,
+        lengths: Bounds<Self>,
         spec: TopkSpec,
     ) -> (FloatTensor<Self>, IntTensor<Self>) {
         let (values, indices) = mask(input, lengths, &spec, true);

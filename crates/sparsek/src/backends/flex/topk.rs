@@ -1,6 +1,6 @@
 //! Selections in plain Rust.
 
-use std::sync::mpsc::Sender;
+use std::{ops::Range, sync::mpsc::Sender};
 
 use burn::{
     backend::{
@@ -18,7 +18,7 @@ use super::{
     select::{Key, Selector},
 };
 use crate::ops::{
-    Lengths, Outcome, SelectedBuffers, TopkGradientOps, TopkOps, TopkSpec, VectorSpec,
+    Bounds, Outcome, SelectedBuffers, TopkGradientOps, TopkOps, TopkSpec, VectorSpec,
 };
 
 fn with_last(shape: &Shape, last: usize) -> Shape {
@@ -34,8 +34,10 @@ fn last(shape: &Shape) -> usize {
 
 struct Rows {
     input: FlexTensor,
-    /// Valid elements per row.
-    lengths: Option<FlexTensor>,
+    /// First column of each row.
+    starts: Option<FlexTensor>,
+    /// Column after the last of each row.
+    ends: Option<FlexTensor>,
     shape: Shape,
     selected: Shape,
     cols: usize,
@@ -43,66 +45,88 @@ struct Rows {
 }
 
 impl Rows {
-    fn new(input: &FlexTensor, lengths: Lengths<Flex>, spec: &TopkSpec) -> Self {
+    fn new(input: &FlexTensor, lengths: Bounds<Flex>, spec: &TopkSpec) -> Self {
         let input = input.to_contiguous();
         let shape = input.layout().shape().clone();
         let cols = last(&shape);
+        let (starts, ends) = match lengths {
+            Bounds::Whole => (None, None),
+            Bounds::Lengths(lengths) => (None, Some(lengths.to_contiguous())),
+            Bounds::Between { starts, ends } => {
+                (Some(starts.to_contiguous()), Some(ends.to_contiguous()))
+            }
+        };
         Self {
             selected: with_last(&shape, spec.options.k),
             cols,
             count: shape.num_elements() / cols.max(1),
             input,
-            lengths: match lengths {
-                Lengths::Whole => None,
-                Lengths::Each(lengths) => Some(lengths.to_contiguous()),
-            },
+            starts,
+            ends,
             shape,
         }
     }
 
-    fn lengths(&self) -> Option<&[u32]> {
-        let lengths = self.lengths.as_ref();
-        lengths.map(|lengths| lengths.as_slice::<u32>().expect("lengths in u32"))
-    }
-
-    /// The elements of a row that exist.
-    fn existing<'a, E>(&self, source: &'a [E], lengths: Option<&[u32]>, row: usize) -> &'a [E] {
-        let length = lengths.map_or(self.cols, |lengths| self.cols.min(lengths[row] as usize));
-        &source[row * self.cols..][..length]
+    fn bounds(&self) -> RowRanges<'_> {
+        RowRanges { starts: bounds(&self.starts), ends: bounds(&self.ends), cols: self.cols }
     }
 }
 
-fn pairs(input: FlexTensor, lengths: Lengths<Flex>, spec: &TopkSpec) -> (FlexTensor, FlexTensor) {
+fn bounds(tensor: &Option<FlexTensor>) -> Option<&[u32]> {
+    tensor.as_ref().map(|tensor| tensor.as_slice().expect("bounds in u32"))
+}
+
+#[derive(Clone, Copy)]
+struct RowRanges<'a> {
+    starts: Option<&'a [u32]>,
+    ends: Option<&'a [u32]>,
+    cols: usize,
+}
+
+impl RowRanges<'_> {
+    /// The columns of a row that exist.
+    fn columns(&self, row: usize) -> Range<usize> {
+        let bound = |bounds: Option<&[u32]>, whole: usize| {
+            bounds.map_or(whole, |bounds| self.cols.min(bounds[row] as usize))
+        };
+        let end = bound(self.ends, self.cols);
+        bound(self.starts, 0).min(end)..end
+    }
+}
+
+fn pairs(input: FlexTensor, lengths: Bounds<Flex>, spec: &TopkSpec) -> (FlexTensor, FlexTensor) {
     let rows = Rows::new(&input, lengths, spec);
     with_element!(rows.input.dtype(), E => with_index!(DType::from(spec.index), I => {
         let source: &[E] = rows.input.as_slice().expect("contiguous");
-        let lengths = rows.lengths();
-        let unset: I = if rows.lengths.is_some() { !0 } else { 0 };
+        let bounds = rows.bounds();
+        let unset: I = if rows.ends.is_some() { !0 } else { 0 };
         let mut values = filled(E::ZERO, rows.count * spec.options.k);
         let mut indices = filled(unset, rows.count * spec.options.k);
         let both = (&mut values[..], &mut indices[..]);
         parallel::row_pairs(both, spec.options.k, Selector::new, |selector, at, values, indices| {
-            let row = rows.existing(source, lengths, at);
+            let columns = bounds.columns(at);
+            let row = &source[at * rows.cols..][columns.clone()];
             for (i, &column) in selector.select(row, &spec.options).iter().enumerate() {
                 values[i] = row[column];
-                indices[i] = column as I;
+                indices[i] = (columns.start + column) as I;
             }
         });
         (from_vec(values, rows.selected.clone()), from_vec(indices, rows.selected))
     }))
 }
 
-fn indices(input: FlexTensor, lengths: Lengths<Flex>, spec: &TopkSpec) -> FlexTensor {
+fn indices(input: FlexTensor, lengths: Bounds<Flex>, spec: &TopkSpec) -> FlexTensor {
     let rows = Rows::new(&input, lengths, spec);
     with_element!(rows.input.dtype(), E => with_index!(DType::from(spec.index), I => {
         let source: &[E] = rows.input.as_slice().expect("contiguous");
-        let lengths = rows.lengths();
-        let unset: I = if rows.lengths.is_some() { !0 } else { 0 };
+        let bounds = rows.bounds();
+        let unset: I = if rows.ends.is_some() { !0 } else { 0 };
         let mut indices = filled(unset, rows.count * spec.options.k);
         parallel::rows(&mut indices, spec.options.k, Selector::new, |selector, at, indices| {
-            let row = rows.existing(source, lengths, at);
+            let columns = bounds.columns(at);
+            let row = &source[at * rows.cols..][columns.clone()];
             for (i, &column) in selector.select(row, &spec.options).iter().enumerate() {
-                indices[i] = column as I;
+                indices[i] = (columns.start + column) as I;
             }
         });
         from_vec(indices, rows.selected)
@@ -112,20 +136,21 @@ fn indices(input: FlexTensor, lengths: Lengths<Flex>, spec: &TopkSpec) -> FlexTe
 /// Strategies do not change results.
 fn select_from_vector(input: FlexTensor, spec: &VectorSpec) -> (FlexTensor, FlexTensor) {
     let spec = TopkSpec { options: spec.options.row_options(), index: spec.index };
-    pairs(input, Lengths::Whole, &spec)
+    pairs(input, Bounds::Whole, &spec)
 }
 
-fn mask(input: FlexTensor, lengths: Lengths<Flex>, spec: &TopkSpec) -> FlexTensor {
+fn mask(input: FlexTensor, lengths: Bounds<Flex>, spec: &TopkSpec) -> FlexTensor {
     let rows = Rows::new(&input, lengths, spec);
     with_element!(rows.input.dtype(), E => {
         let source: &[E] = rows.input.as_slice().expect("contiguous");
-        let lengths = rows.lengths();
+        let bounds = rows.bounds();
         let mut values = filled(E::ZERO, source.len());
         if spec.options.k > 0 {
             parallel::rows(&mut values, rows.cols, Selector::new, |selector, at, values| {
-                let row = rows.existing(source, lengths, at);
+                let columns = bounds.columns(at);
+                let row = &source[at * rows.cols..][columns.clone()];
                 for &column in selector.select(row, &spec.options) {
-                    values[column] = row[column];
+                    values[columns.start + column] = row[column];
                 }
             });
         }
@@ -166,7 +191,7 @@ pub(super) fn scatter(
 }
 
 fn send(input: FlexTensor, spec: &TopkSpec, to: &Sender<Outcome>) -> FlexTensor {
-    let (values, positions) = pairs(input.clone(), Lengths::Whole, spec);
+    let (values, positions) = pairs(input.clone(), Bounds::Whole, spec);
     // Fails only if the receiver panicked.
     let _ = to.send(Ok(SelectedBuffers::Host {
         values: values.into_data(),
@@ -176,14 +201,14 @@ fn send(input: FlexTensor, spec: &TopkSpec, to: &Sender<Outcome>) -> FlexTensor 
 }
 
 fn gather(input: FlexTensor, places: TensorData, spec: &TopkSpec) -> (FlexTensor, FlexTensor) {
-    let (values, positions) = pairs(input, Lengths::Whole, spec);
+    let (values, positions) = pairs(input, Bounds::Whole, spec);
     (values, Flex::int_select(FlexTensor::from_data(places), 0, positions))
 }
 
 impl TopkOps for Flex {
     fn topk_float(
         input: FloatTensor<Self>,
-        lengths: Lengths<Self>,
+        lengths: Bounds<Self>,
         spec: TopkSpec,
     ) -> (FloatTensor<Self>, IntTensor<Self>) {
         pairs(input, lengths, &spec)
@@ -191,7 +216,7 @@ impl TopkOps for Flex {
 
     fn topk_int(
         input: IntTensor<Self>,
-        lengths: Lengths<Self>,
+        lengths: Bounds<Self>,
         spec: TopkSpec,
     ) -> (IntTensor<Self>, IntTensor<Self>) {
         pairs(input, lengths, &spec)
@@ -199,7 +224,7 @@ impl TopkOps for Flex {
 
     fn argtopk_float(
         input: FloatTensor<Self>,
-        lengths: Lengths<Self>,
+        lengths: Bounds<Self>,
         spec: TopkSpec,
     ) -> IntTensor<Self> {
         indices(input, lengths, &spec)
@@ -207,7 +232,7 @@ impl TopkOps for Flex {
 
     fn argtopk_int(
         input: IntTensor<Self>,
-        lengths: Lengths<Self>,
+        lengths: Bounds<Self>,
         spec: TopkSpec,
     ) -> IntTensor<Self> {
         indices(input, lengths, &spec)
@@ -215,7 +240,7 @@ impl TopkOps for Flex {
 
     fn topk_mask(
         input: FloatTensor<Self>,
-        lengths: Lengths<Self>,
+        lengths: Bounds<Self>,
         spec: TopkSpec,
     ) -> FloatTensor<Self> {
         mask(input, lengths, &spec)
@@ -239,7 +264,7 @@ impl TopkOps for Flex {
 impl TopkGradientOps for Flex {
     fn topk_mask_indices(
         input: FloatTensor<Self>,
-        lengths: Lengths<Self>,
+        lengths: Bounds<Self>,
         spec: TopkSpec,
     ) -> (FloatTensor<Self>, IntTensor<Self>) {
         // Scattering the selection gives the mask.
