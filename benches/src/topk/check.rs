@@ -33,7 +33,7 @@ pub fn check<T: Element>(
 
 fn matches<T: Element>(problem: &Problem<T>, output: &Output<T>, row: usize) -> bool {
     let (cols, k) = (problem.case.cols, problem.case.k);
-    let input = problem.row(row);
+    let (start, input) = problem.row(row);
     let options = problem.options();
     let options = TopkOptions { k: k.min(input.len()), ..options };
     let selected = oracle::topk::select(input, &options);
@@ -46,13 +46,13 @@ fn matches<T: Element>(problem: &Problem<T>, output: &Output<T>, row: usize) -> 
                 return false;
             }
             let found = indices[range.clone()].iter().map(|&i| i as usize);
-            found.eq(selected.iter().copied())
+            found.eq(selected.iter().map(|&i| start + i))
                 && same(&values[range], selected.iter().map(|&i| input[i]))
         }
         Output::Dense(values) => {
             let mut dense = vec![T::of(0.0); cols];
             for (at, &i) in selected.iter().enumerate() {
-                dense[i] = if problem.form == Form::Gradient {
+                dense[start + i] = if problem.form == Form::Gradient {
                     problem.gradients[row * k + at]
                 } else {
                     input[i]

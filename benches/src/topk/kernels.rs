@@ -70,8 +70,17 @@ impl Operation {
         let case = problem.case;
         let handle = client.create_from_slice(cast_slice(problem.input));
         let mut rows = Rows::contiguous(handle, T::elem_type(), case.rows, case.cols);
-        if let Some(lengths) = &problem.lengths {
-            rows = rows.with_lengths(client.create_from_slice(cast_slice(lengths)));
+        if let Some(columns) = &problem.columns {
+            let buffer = |bounds: Vec<u32>| client.create_from_slice(cast_slice(&bounds));
+            let ends = buffer(columns.iter().map(|columns| columns.end).collect());
+            rows = if columns.iter().all(|columns| columns.start == 0) {
+                rows.with_lengths(ends)
+            } else {
+                rows.with_bounds(
+                    buffer(columns.iter().map(|columns| columns.start).collect()),
+                    ends,
+                )
+            };
         }
         let mut operation = Self {
             client: client.clone(),

@@ -75,7 +75,7 @@ impl Bench<'_> {
         let mut problem = Problem::new(case, form, &input);
         problem.routine = self.arguments.routine;
         let lengths = self.arguments.lengths;
-        problem.lengths = lengths.map(|lengths| lengths.of(case.rows, case.cols));
+        problem.columns = lengths.map(|lengths| lengths.of(case.rows, case.cols));
         let mut burn_ms = None;
         for text in &self.arguments.methods {
             problem.method = text.parse()?;

@@ -1,5 +1,7 @@
 //! A case with its input.
 
+use std::ops::Range;
+
 use clap::ValueEnum;
 use rayon::prelude::*;
 use sparsek_kernels::topk::{Method, Routine, TopkOptions};
@@ -42,6 +44,8 @@ pub enum Lengths {
     OneLong,
     /// From 1 up to a whole row, as under a causal mask.
     Ramp,
+    /// Half a row from any column on, as starts and ends.
+    Window,
 }
 
 impl Lengths {
@@ -49,22 +53,27 @@ impl Lengths {
         self.to_possible_value().expect("a name").get_name().into()
     }
 
-    pub fn of(self, rows: usize, cols: usize) -> Vec<u32> {
+    /// Columns of each row.
+    pub fn of(self, rows: usize, cols: usize) -> Vec<Range<u32>> {
         let mut random = Random::new(LENGTH_SEED);
         let mut below = |most: usize| 1 + random.below(most);
-        let length = |row: usize| match self {
-            Self::Uniform => below(cols),
-            Self::Short => below(cols / 8),
+        let columns = |row: usize| match self {
+            Self::Uniform => 0..below(cols),
+            Self::Short => 0..below(cols / 8),
             Self::OneLong => {
                 if row == rows / 2 {
-                    cols
+                    0..cols
                 } else {
-                    cols / 8
+                    0..cols / 8
                 }
             }
-            Self::Ramp => ((row + 1) * cols).div_ceil(rows),
+            Self::Ramp => 0..((row + 1) * cols).div_ceil(rows),
+            Self::Window => {
+                let start = below(cols - cols / 2) - 1;
+                start..start + cols / 2
+            }
         };
-        (0..rows).map(length).map(|length| length as u32).collect()
+        (0..rows).map(columns).map(|columns| columns.start as u32..columns.end as u32).collect()
     }
 }
 
@@ -75,7 +84,8 @@ pub struct Problem<'a, T> {
     pub form: Form,
     pub method: Method,
     pub routine: Option<Routine>,
-    pub lengths: Option<Vec<u32>>,
+    /// Columns of ragged rows; all from 0 are lengths.
+    pub columns: Option<Vec<Range<u32>>>,
     /// `[rows, cols]`.
     pub input: &'a [T],
     /// Gradients of the values, `[rows, k]`, for [`Form::Gradient`]; else empty.
@@ -90,7 +100,7 @@ impl<'a, T: Element> Problem<'a, T> {
         } else {
             Vec::new()
         };
-        Self { case, form, method: Method::Exact, routine: None, lengths: None, input, gradients }
+        Self { case, form, method: Method::Exact, routine: None, columns: None, input, gradients }
     }
 
     pub fn options(&self) -> TopkOptions {
@@ -101,17 +111,18 @@ impl<'a, T: Element> Problem<'a, T> {
         }
     }
 
-    /// The elements that exist.
-    pub fn row(&self, row: usize) -> &[T] {
-        let length = self.lengths.as_ref().map_or(self.case.cols, |lengths| lengths[row] as usize);
-        &self.input[row * self.case.cols..][..length]
+    /// The first column that exists, and the elements.
+    pub fn row(&self, row: usize) -> (usize, &[T]) {
+        let columns = self.columns.as_ref().map(|columns| &columns[row]);
+        let columns = columns.map_or(0..self.case.cols, |c| c.start as usize..c.end as usize);
+        (columns.start, &self.input[row * self.case.cols..][columns])
     }
 
     /// Compulsory traffic in bytes.
     pub fn bytes(&self) -> usize {
         let whole = Self::traffic(self.case, self.form);
-        let lengths = self.lengths.iter().flatten();
-        let missing: usize = lengths.map(|&length| self.case.cols - length as usize).sum();
+        let columns = self.columns.iter().flatten();
+        let missing: usize = columns.map(|columns| self.case.cols - columns.len()).sum();
         whole - missing * size_of::<T>()
     }
 
