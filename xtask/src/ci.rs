@@ -8,6 +8,7 @@ use std::process::Command;
 use crate::{
     check, guide,
     process::{Result, built, cargo, root, run, show, succeeds},
+    python,
     test::{self, Plan},
     web,
 };
@@ -25,8 +26,8 @@ pub fn command() -> Result {
     run(cargo(CHECK_OTHERS).env("DOCS_RS", "1"))?;
     run(cargo(plan.cargo("doc")).arg("--no-deps").env("RUSTDOCFLAGS", "-D warnings"))?;
     run(&mut cargo(PACKAGE))?;
-    // The fault tests and the examples run the programs.
-    run(cargo(plan.cargo("build")).arg("--bins"))?;
+    // The fault tests and the examples run the programs; Python loads its module.
+    run(cargo(plan.cargo("build")).args(["--bins", "--lib"]))?;
     // docs/performance.md is what the records say.
     run(Command::new(built("sparsek-bench")?).args(["report", "--check"]).current_dir(root()))?;
     examples()?;
@@ -37,6 +38,7 @@ pub fn command() -> Result {
     deny()?;
     guide::check()?;
     web::check()?;
+    python::check()?;
     test::run_plan(&plan, &test::Options::all())?;
     plan.print_skipped();
     say!("\nall checks passed");

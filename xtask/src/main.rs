@@ -1,5 +1,5 @@
-//! Development commands: `cargo xtask test`, `cargo xtask ci`, `cargo xtask guide` and
-//! `cargo xtask web`.
+//! Development commands: `cargo xtask test`, `cargo xtask ci`, `cargo xtask guide`,
+//! `cargo xtask web` and `cargo xtask python`.
 
 #[macro_use]
 mod print;
@@ -9,6 +9,7 @@ mod ci;
 mod environment;
 mod guide;
 mod process;
+mod python;
 mod test;
 mod web;
 
@@ -33,6 +34,8 @@ enum Command {
     Guide,
     /// Builds the page of examples/web.
     Web(web::Options),
+    /// Builds and tests the Python package of python/.
+    Python(python::Options),
 }
 
 fn main() -> ExitCode {
@@ -41,6 +44,7 @@ fn main() -> ExitCode {
         Command::Ci => ci::command(),
         Command::Guide => guide::command(),
         Command::Web(options) => web::command(&options),
+        Command::Python(options) => python::command(&options),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -100,6 +100,7 @@ impl Plan {
             features.extend(self.features(package));
             features.push(format!("{package}/fusion"));
         }
+        features.extend(self.python());
         workspace(command, &features)
     }
 
@@ -108,6 +109,7 @@ impl Plan {
         let mut features = self.features("sparsek-tests");
         features.push("sparsek-examples/flex".into());
         features.push("sparsek-bench/flex".into());
+        features.push("sparsek-python/flex".into());
         workspace(command, &features)
     }
 
@@ -119,6 +121,12 @@ impl Plan {
         linked.dedup();
         let features = linked.iter().map(|name| format!("{package}/{name}"));
         features.collect()
+    }
+
+    /// Features of the Python module, which has few backends. All are on for the other packages.
+    fn python(&self) -> impl Iterator<Item = String> {
+        let features = self.features("sparsek-python").into_iter();
+        features.filter(|name| ["/flex", "/vulkan", "/cuda"].iter().any(|end| name.ends_with(end)))
     }
 
     /// Value of `SPARSEK_BACKENDS`.

@@ -1,0 +1,58 @@
+from typing import Any
+
+from numpy.typing import NDArray
+
+MAX_ENTRIES: int
+
+class Array:
+    @property
+    def __array_interface__(self) -> dict[str, Any]: ...
+
+class Matrix:
+    @staticmethod
+    def from_csr(
+        shape: tuple[int, int],
+        indptr: NDArray[Any],
+        indices: NDArray[Any],
+        values: NDArray[Any],
+        dtype: str,
+        device: str,
+    ) -> Matrix: ...
+    @staticmethod
+    def from_dense(
+        shape: tuple[int, int], values: NDArray[Any], dtype: str, device: str
+    ) -> Matrix: ...
+    def weighted(self, metric: str, weights: NDArray[Any]) -> Matrix: ...
+    def to_csr(self) -> tuple[Array, Array, Array]: ...
+    @property
+    def shape(self) -> tuple[int, int]: ...
+    @property
+    def nnz(self) -> int: ...
+
+def devices() -> list[str]: ...
+def canonical(metric: str) -> str: ...
+def metrics() -> tuple[list[str], list[tuple[str, str]]]: ...
+def pairwise_distances(x: Matrix, y: Matrix | None, metric: str) -> Array: ...
+def kneighbors(
+    index: Matrix, query: Matrix | None, metric: str, k: int
+) -> tuple[Array, Array]: ...
+def radius_neighbors(
+    index: Matrix, query: Matrix | None, metric: str, radius: float
+) -> tuple[Array, Array, Array]: ...
+def topk(
+    array: NDArray[Any],
+    dtype: str,
+    shape: tuple[int, int, int],
+    k: int,
+    largest: bool,
+    sorted: bool,
+    device: str,
+) -> tuple[Array, Array]: ...
+def topk_mask(
+    array: NDArray[Any],
+    dtype: str,
+    shape: tuple[int, int, int],
+    k: int,
+    largest: bool,
+    device: str,
+) -> Array: ...

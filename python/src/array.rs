@@ -1,0 +1,122 @@
+//! Buffers from Python, and arrays for it.
+
+use std::any::Any;
+
+use burn::tensor::{DType, Element, TensorData};
+use half::f16;
+use pyo3::{
+    buffer::{Element as BufferElement, PyBuffer},
+    prelude::*,
+    types::{PyDict, PyTuple},
+};
+
+use crate::error::Failure;
+
+/// An array that numpy views without a copy, by its array interface.
+#[pyclass(frozen)]
+pub struct Array {
+    address: usize,
+    typestr: &'static str,
+    shape: Vec<usize>,
+    /// Holds the memory at `address`; Rust never touches it again.
+    _memory: Box<dyn Any + Send + Sync>,
+}
+
+#[pymethods]
+impl Array {
+    /// Version 3 of numpy's array interface.
+    #[getter]
+    fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let interface = PyDict::new(py);
+        interface.set_item("version", 3)?;
+        interface.set_item("typestr", self.typestr)?;
+        interface.set_item("shape", PyTuple::new(py, &self.shape)?)?;
+        interface.set_item("data", (self.address, false))?;
+        Ok(interface)
+    }
+}
+
+/// A dtype of both sides.
+pub trait Number: Element + Send + Sync + 'static {
+    /// Its letter and size in numpy's type strings.
+    const TYPESTR: &'static str;
+}
+
+macro_rules! numbers {
+    ($($number:ty: $little:literal, $big:literal;)*) => {
+        $(impl Number for $number {
+            const TYPESTR: &'static str = if cfg!(target_endian = "little") { $little } else { $big };
+        })*
+    };
+}
+
+numbers! {
+    f16: "<f2", ">f2";
+    f32: "<f4", ">f4";
+    f64: "<f8", ">f8";
+    i32: "<i4", ">i4";
+    u32: "<u4", ">u4";
+    i64: "<i8", ">i8";
+}
+
+impl Array {
+    /// Takes a vector in C order.
+    pub fn new<T: Number>(mut values: Vec<T>, shape: Vec<usize>) -> Self {
+        assert_eq!(values.len(), shape.iter().product::<usize>(), "a value for each place");
+        let address = values.as_mut_ptr().expose_provenance();
+        Self { address, typestr: T::TYPESTR, shape, _memory: Box::new(values) }
+    }
+
+    /// Takes the elements of a tensor under a shape.
+    pub fn from_data(data: TensorData, shape: Vec<usize>) -> Result<Self, Failure> {
+        Ok(match data.dtype() {
+            DType::F16 => Self::new::<f16>(vector(data)?, shape),
+            DType::F32 => Self::new::<f32>(vector(data)?, shape),
+            DType::F64 => Self::new::<f64>(vector(data)?, shape),
+            DType::I32 => Self::new::<i32>(vector(data)?, shape),
+            DType::U32 => Self::new::<u32>(vector(data)?, shape),
+            DType::I64 => Self::new::<i64>(vector(data)?, shape),
+            other => return Err(Failure::Type(format!("numpy has no {other:?}"))),
+        })
+    }
+
+    /// The same of indices, as i64.
+    pub fn from_indices(data: TensorData, shape: Vec<usize>) -> Result<Self, Failure> {
+        Self::from_data(data.convert::<i64>(), shape)
+    }
+}
+
+/// The elements of a tensor.
+pub fn vector<T: Element>(data: TensorData) -> Result<Vec<T>, Failure> {
+    data.try_into_vec::<T>().map_err(|error| Failure::runtime(format!("{error:?}")))
+}
+
+/// A copy of a buffer of a dtype, in C order.
+pub fn read<T: BufferElement>(array: &Bound<'_, PyAny>) -> PyResult<Vec<T>> {
+    PyBuffer::<T>::get(array)?.to_vec(array.py())
+}
+
+/// A copy of a buffer of one of the dtypes; f16 arrives as u16.
+pub fn read_data(array: &Bound<'_, PyAny>, dtype: &str) -> PyResult<TensorData> {
+    Ok(match dtype {
+        "float16" => {
+            let bits = read::<u16>(array)?;
+            one_dimensional(bits.into_iter().map(f16::from_bits).collect::<Vec<_>>())
+        }
+        "float32" => one_dimensional(read::<f32>(array)?),
+        "float64" => one_dimensional(read::<f64>(array)?),
+        "int32" => one_dimensional(read::<i32>(array)?),
+        "uint32" => one_dimensional(read::<u32>(array)?),
+        "int64" => one_dimensional(read::<i64>(array)?),
+        other => {
+            let known = "float16, float32, float64, int32, uint32, int64";
+            let reason = format!("dtype {other} is not supported (supported: {known})");
+            return Err(Failure::Type(reason).into());
+        }
+    })
+}
+
+fn one_dimensional<T: Element>(values: Vec<T>) -> TensorData {
+    let length = values.len();
+    TensorData::new(values, [length])
+}

@@ -1,0 +1,168 @@
+//! Sparse matrices on a device, and their distances.
+
+use burn::tensor::{DType, Device, Tensor, TensorData};
+use pyo3::prelude::*;
+use sparsek::{
+    distance::{self, Metric},
+    io::memory,
+    sparse::{Csr, Pattern},
+};
+
+use crate::{
+    array::{Array, read, read_data},
+    device,
+    error::Failure,
+    worker,
+};
+
+/// A CSR matrix on a device.
+#[pyclass(frozen)]
+pub struct Matrix {
+    pub(crate) csr: Csr,
+}
+
+#[pymethods]
+impl Matrix {
+    /// From the arrays of scipy's CSR format with sorted columns; offsets and columns in u32.
+    #[staticmethod]
+    fn from_csr(
+        py: Python<'_>,
+        shape: [usize; 2],
+        indptr: &Bound<'_, PyAny>,
+        indices: &Bound<'_, PyAny>,
+        values: &Bound<'_, PyAny>,
+        dtype: &str,
+        device: String,
+    ) -> PyResult<Self> {
+        let (indptr, indices) = (read::<u32>(indptr)?, read::<u32>(indices)?);
+        let values = read_data(values, dtype)?;
+        worker::run(py, move |_| {
+            let device = device::open(&device)?;
+            let pattern = Pattern::new(shape[0], shape[1], indptr, indices)?;
+            Ok(Self { csr: upload(pattern, values, &device)? })
+        })
+    }
+
+    /// The nonzero elements of a dense array.
+    #[staticmethod]
+    fn from_dense(
+        py: Python<'_>,
+        shape: [usize; 2],
+        values: &Bound<'_, PyAny>,
+        dtype: &str,
+        device: String,
+    ) -> PyResult<Self> {
+        let values = read_data(values, dtype)?;
+        worker::run(py, move |_| {
+            let device = device::open(&device)?;
+            let (pattern, values) = match values.dtype() {
+                DType::F32 => compress::<f32>(values, shape)?,
+                DType::F64 => compress::<f64>(values, shape)?,
+                other => {
+                    let reason = format!("dtype {other:?} is not supported for dense matrices");
+                    return Err(Failure::Type(reason));
+                }
+            };
+            Ok(Self { csr: upload(pattern, values, &device)? })
+        })
+    }
+
+    /// Scales columns so that distances by `metric` are weighted.
+    fn weighted(&self, py: Python<'_>, metric: &str, weights: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let (metric, weights) = (parse(metric)?, read::<f64>(weights)?);
+        let csr = self.csr.clone();
+        worker::run(py, move |_| Ok(Self { csr: distance::weighted(&csr, metric, &weights)? }))
+    }
+
+    /// The arrays of scipy's CSR format: offsets, columns and values.
+    fn to_csr(&self, py: Python<'_>) -> PyResult<(Array, Array, Array)> {
+        let csr = self.csr.clone();
+        worker::run(py, move |_| {
+            let pattern = csr.pattern();
+            let ids = |ids: &[u32]| {
+                let ids: Vec<i32> = ids.iter().map(|&id| id as i32).collect();
+                let length = ids.len();
+                Array::new(ids, vec![length])
+            };
+            let values = Array::from_data(csr.values().to_data(), vec![csr.nnz()])?;
+            Ok((ids(pattern.indptr()), ids(pattern.indices()), values))
+        })
+    }
+
+    /// Rows and columns.
+    #[getter]
+    fn shape(&self) -> (usize, usize) {
+        (self.csr.rows(), self.csr.cols())
+    }
+
+    /// Entries, explicit zeros included.
+    #[getter]
+    fn nnz(&self) -> usize {
+        self.csr.nnz()
+    }
+}
+
+/// All distances of the rows of `x` to those of `y`, or of `x`.
+#[pyfunction]
+pub fn pairwise_distances(
+    py: Python<'_>,
+    x: PyRef<'_, Matrix>,
+    y: Option<PyRef<'_, Matrix>>,
+    metric: &str,
+) -> PyResult<Array> {
+    let metric = parse(metric)?;
+    let (x, y) = (x.csr.clone(), y.map(|y| y.csr.clone()));
+    worker::run(py, move |_| {
+        let shape = vec![x.rows(), y.as_ref().unwrap_or(&x).rows()];
+        let size = x.dtype().size().max(4);
+        let asked = memory::product(&[shape[0], shape[1], size]);
+        memory::check(format_args!("{} × {} distances", shape[0], shape[1]), asked)?;
+        let distances = distance::pairwise_distances(&x, y.as_ref(), metric)?;
+        Array::from_data(distances.into_data(), shape)
+    })
+}
+
+/// A metric by name.
+pub fn parse(metric: &str) -> Result<Metric, Failure> {
+    Ok(metric.parse::<Metric>()?)
+}
+
+fn upload(pattern: Pattern, values: TensorData, device: &Device) -> Result<Csr, Failure> {
+    let dtype = values.dtype();
+    if !device.supports_dtype(dtype) {
+        let reason = format!("the device {device:?} has no {dtype:?}; convert the array");
+        return Err(Failure::Type(reason));
+    }
+    Ok(Csr::new(pattern, Tensor::from_data(values, (device, dtype)))?)
+}
+
+/// Elements other than zero, NaN included.
+fn compress<T: burn::tensor::Element + PartialEq + Default>(
+    values: TensorData,
+    [rows, cols]: [usize; 2],
+) -> Result<(Pattern, TensorData), Failure> {
+    let dense = crate::array::vector::<T>(values)?;
+    let zero = T::default();
+    let entries = dense.iter().filter(|value| **value != zero).count();
+    // Columns of more entries than u32 counts are refused before offsets wrap.
+    let limit = sparsek::sparse::MAX_ENTRIES;
+    for (what, found) in [("rows", rows), ("columns", cols), ("entries", entries)] {
+        if found > limit {
+            return Err(Failure::Value(format!("{what}: {found} exceed the limit of {limit}")));
+        }
+    }
+    let mut indptr = Vec::with_capacity(rows + 1);
+    let mut indices = Vec::with_capacity(entries);
+    let mut kept = Vec::with_capacity(entries);
+    indptr.push(0);
+    for row in 0..rows {
+        for (col, &value) in dense[row * cols..][..cols].iter().enumerate() {
+            if value != zero {
+                indices.push(col as u32);
+                kept.push(value);
+            }
+        }
+        indptr.push(indices.len() as u32);
+    }
+    Ok((Pattern::new(rows, cols, indptr, indices)?, TensorData::new(kept, [entries])))
+}

@@ -1,0 +1,32 @@
+"""Every device of this machine beside the CPU."""
+
+import numpy as np
+import pytest
+from oracle import assert_close, random_rows
+
+import sparsek
+from sparsek.neighbors import NearestNeighbors
+
+
+@pytest.mark.parametrize("device", ["auto", *sparsek.devices()])
+def test_devices_agree(device):
+    generator = np.random.default_rng(1)
+    x = generator.normal(size=(64, 100)).astype(np.float32)
+    found, expected = (sparsek.topk(x, 7, device=name) for name in (device, "cpu"))
+    np.testing.assert_array_equal(found.indices, expected.indices)
+    np.testing.assert_array_equal(found.values, expected.values)
+    found, expected = (sparsek.topk_mask(x, 7, device=name) for name in (device, "cpu"))
+    np.testing.assert_array_equal(found, expected)
+
+    x = random_rows(generator, 40, 60, 0.3, whole=True).astype(np.float32)
+    for metric in ("manhattan", "euclidean", "jaccard"):
+        found, expected = (
+            sparsek.pairwise_distances(x, metric=metric, device=name) for name in (device, "cpu")
+        )
+        assert_close(found, expected, 1e-5)
+    found, expected = (
+        NearestNeighbors(n_neighbors=5, metric="manhattan", device=name).fit(x).kneighbors()
+        for name in (device, "cpu")
+    )
+    np.testing.assert_array_equal(found[1], expected[1])
+    np.testing.assert_array_equal(found[0], expected[0])
