@@ -2,7 +2,7 @@
 
 use std::any::Any;
 
-use burn::tensor::{DType, Element, TensorData};
+use burn::tensor::{DType, Element, Tensor, TensorData, kind::Basic};
 use half::f16;
 use pyo3::{
     buffer::{Element as BufferElement, PyBuffer},
@@ -84,6 +84,16 @@ impl Array {
     pub fn from_indices(data: TensorData, shape: Vec<usize>) -> Result<Self, Failure> {
         Self::from_data(data.convert::<i64>(), shape)
     }
+}
+
+/// Waits for a result. What only the device knows is an error here.
+pub fn read_back<const D: usize, K: Basic>(tensor: Tensor<D, K>) -> Result<TensorData, Failure> {
+    tensor.try_into_data().map_err(|error| {
+        let text = error.to_string();
+        // Burn's first two lines name no reason.
+        let reason = text.split_once("Caused by:\n").map_or(text.as_str(), |(_, reason)| reason);
+        Failure::runtime(reason.trim())
+    })
 }
 
 /// The elements of a tensor.

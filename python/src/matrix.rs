@@ -9,7 +9,7 @@ use sparsek::{
 };
 
 use crate::{
-    array::{Array, read, read_data},
+    array::{Array, read, read_back, read_data},
     device,
     error::Failure,
     worker,
@@ -84,7 +84,7 @@ impl Matrix {
                 let length = ids.len();
                 Array::new(ids, vec![length])
             };
-            let values = Array::from_data(csr.values().to_data(), vec![csr.nnz()])?;
+            let values = Array::from_data(read_back(csr.values().clone())?, vec![csr.nnz()])?;
             Ok((ids(pattern.indptr()), ids(pattern.indices()), values))
         })
     }
@@ -118,7 +118,7 @@ pub fn pairwise_distances(
         let asked = memory::product(&[shape[0], shape[1], size]);
         memory::check(format_args!("{} × {} distances", shape[0], shape[1]), asked)?;
         let distances = distance::pairwise_distances(&x, y.as_ref(), metric)?;
-        Array::from_data(distances.into_data(), shape)
+        Array::from_data(read_back(distances)?, shape)
     })
 }
 

@@ -11,7 +11,7 @@ use sparsek::{
 };
 
 use crate::{
-    array::{Array, vector},
+    array::{Array, read_back, vector},
     device,
     error::Failure,
     matrix::{Matrix, parse},
@@ -96,8 +96,8 @@ impl Search {
         for part in &parts {
             cancel.check()?;
             let (found, places) = self.nearest_of(part.clone(), parts.len() == 1, k)?;
-            append(&mut distances, vector(found.into_data())?);
-            append(&mut indices, vector(places.into_data().convert::<i64>())?);
+            append(&mut distances, vector(read_back(found)?)?);
+            append(&mut indices, vector(read_back(places)?.convert::<i64>())?);
         }
         let shape = vec![self.rows(), k];
         Ok((Array::new(distances, shape.clone()), Array::new(indices, shape)))
@@ -132,7 +132,7 @@ impl Search {
             let pattern = graph.pattern();
             offsets.extend(pattern.indptr()[1..].iter().map(|&end| before + i64::from(end)));
             indices.extend(pattern.indices().iter().map(|&row| i64::from(row)));
-            append(&mut distances, vector(graph.values().to_data())?);
+            append(&mut distances, vector(read_back(graph.values().clone())?)?);
         }
         let lengths = [offsets.len(), distances.len(), indices.len()];
         Ok((

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use sparsek::topk::{TopkOptions, try_topk, try_topk_mask};
 
 use crate::{
-    array::{Array, read_data},
+    array::{Array, read_back, read_data},
     device,
     error::Failure,
     worker,
@@ -32,16 +32,16 @@ pub fn topk(
             true => {
                 let x: Tensor<3> = upload(data, shape, &device)?;
                 let (values, indices) = try_topk(x, &options, 1)?;
-                (values.into_data(), indices)
+                (read_back(values)?, indices)
             }
             false => {
                 let x: Tensor<3, Int> = upload(data, shape, &device)?;
                 let (values, indices) = try_topk(x, &options, 1)?;
-                (values.into_data(), indices)
+                (read_back(values)?, indices)
             }
         };
         let shape = vec![shape[0], k, shape[2]];
-        let indices = Array::from_indices(indices.into_data(), shape.clone())?;
+        let indices = Array::from_indices(read_back(indices)?, shape.clone())?;
         Ok((Array::from_data(values, shape)?, indices))
     })
 }
@@ -66,7 +66,7 @@ pub fn topk_mask(
         }
         let x: Tensor<3> = upload(data, shape, &device::open(&device)?)?;
         let kept = try_topk_mask(x, &options, 1)?;
-        Array::from_data(kept.into_data(), shape.to_vec())
+        Array::from_data(read_back(kept)?, shape.to_vec())
     })
 }
 

@@ -30,3 +30,17 @@ def test_devices_agree(device):
     )
     np.testing.assert_array_equal(found[1], expected[1])
     np.testing.assert_array_equal(found[0], expected[0])
+
+
+@pytest.mark.parametrize("device", sparsek.devices())
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_what_a_device_lacks_is_named(device, dtype):
+    x = (np.random.default_rng(2).random((20, 8)) + 0.1).astype(dtype)
+    try:
+        found = sparsek.pairwise_distances(x, metric="kl", device=device)
+    except (RuntimeError, TypeError) as error:
+        # Vulkan has no logarithms of f64, some GPUs no f64.
+        assert dtype == np.float64 and "f64" in str(error).lower()
+        assert "\n" not in str(error)
+    else:
+        assert_close(found, sparsek.pairwise_distances(x, metric="kl", device="cpu"), 1e-4)

@@ -21,6 +21,7 @@ mod vector;
 pub use error::TopkError;
 pub(crate) use error::or_panic;
 pub use extension::TopkExt;
+#[cfg(feature = "nn")]
 pub(crate) use masks::mask_at;
 pub use masks::{
     topk_bool_mask, topk_mask, topk_mask_by, topk_mask_fill, topk_mask_magnitude,
