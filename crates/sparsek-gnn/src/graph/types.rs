@@ -4,7 +4,7 @@ use burn::{
     config::Config,
     tensor::{DType, Device, Tensor},
 };
-use sparsek::sparse::{Adjacency, Pattern};
+use sparsek::sparse::{Adjacency, MessagePassing, Pattern};
 
 /// Most nodes and edges: ids have 32 bits, devices index with `i32`.
 pub const MAX_SIZE: usize = sparsek::sparse::MAX_ENTRIES;
@@ -46,6 +46,7 @@ pub(super) struct Looped {
 pub(super) struct DeviceCache {
     pub(super) device: Device,
     pub(super) adjacency: Adjacency,
+    pub(super) messages: Option<MessagePassing>,
     /// Sums edges by source.
     pub(super) outgoing: Option<Adjacency>,
     /// Maps weights of edges and loops.
