@@ -152,6 +152,45 @@ def attention():
     layer("gat-v2/mean-shared", shared, gat_v2)
 
 
+def propagation():
+    layer("sg/default", nn.SGConv(WIDTH, OUT), lambda m: linear(m.lin))
+    sg = nn.SGConv(WIDTH, OUT, K=3, bias=False)
+    layer("sg/hops-weighted", sg, lambda m: linear(m.lin), weighted=True)
+    layer("appnp/default", nn.APPNP(4, 0.1), lambda m: [])
+    appnp = nn.APPNP(2, 0.3, add_self_loops=False)
+    layer("appnp/weighted", appnp, lambda m: [], weighted=True)
+
+    def graph_conv(m):
+        return linear(m.lin_rel) + linear(m.lin_root)
+
+    layer("graph-conv/default", nn.GraphConv(WIDTH, OUT), graph_conv)
+    for how, aggr in [("sum", "add"), ("mean", "mean"), ("max", "max")]:
+        module = nn.GraphConv(WIDTH, OUT, aggr=aggr)
+        layer(f"graph-conv/{how}-weighted", module, graph_conv, weighted=True)
+
+    def cheb(m):
+        return [(term.weight, True) for term in m.lins] + [m.bias]
+
+    layer("cheb/one-term", nn.ChebConv(WIDTH, OUT, K=1), cheb)
+    layer("cheb/four-terms", nn.ChebConv(WIDTH, OUT, K=4), cheb)
+
+
+def norms():
+    norm = nn.GraphNorm(WIDTH).double()
+    case("graph-norm", lambda x, _: norm(x), [norm.weight, norm.bias, norm.mean_scale])
+    for name, module in [
+        ("default", nn.PairNorm()),
+        ("individually", nn.PairNorm(scale=2.0, scale_individually=True)),
+    ]:
+        case(f"pair-norm/{name}", lambda x, _, module=module: module(x))
+    for mode in ["cat", "max"]:
+        jump = nn.JumpingKnowledge(mode)
+        case(
+            f"jumping-knowledge/{mode}",
+            lambda x, _, jump=jump: jump([x, x * x, -x]),
+        )
+
+
 def main():
     torch.manual_seed(0)
     torch.set_default_dtype(torch.float64)
@@ -164,6 +203,8 @@ def main():
     messages()
     convolutions()
     attention()
+    propagation()
+    norms()
     head = {"versions": versions, "nodes": NODES, "width": WIDTH, "edges": EDGES}
     lines = ",\n".join(json.dumps(each) for each in CASES)
     text = json.dumps(head)[:-1] + f', "cases": [\n{lines}\n]}}\n'

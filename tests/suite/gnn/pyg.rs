@@ -11,8 +11,9 @@ use serde_json::Value;
 use sparsek_gnn::{
     Graph,
     nn::{
-        Aggregator, GatConvConfig, GatV2ConvConfig, GcnConvConfig, GinConvConfig, GinMlpConfig,
-        SageConvConfig,
+        Aggregator, AppnpConvConfig, ChebConvConfig, GatConvConfig, GatV2ConvConfig, GcnConvConfig,
+        GinConvConfig, GinMlpConfig, GraphConvConfig, GraphNormConfig, JumpingKnowledge, PairNorm,
+        SageConvConfig, SgConvConfig,
     },
 };
 use sparsek_tests::{
@@ -36,6 +37,8 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     list.messages();
     list.convolutions();
     list.attention();
+    list.propagation();
+    list.norms();
     let tested = list.names;
     cases.check(backend, "tensor/gnn/pyg/all", move |_| {
         let cases = FILE["cases"].as_array().expect("a list").iter();
@@ -164,6 +167,85 @@ impl List<'_> {
             },
             |layer, graph, x, _| layer.forward(graph, x),
         );
+    }
+
+    fn propagation(&mut self) {
+        self.add(
+            "sg/default",
+            |device| SgConvConfig::new(IN, OUT).init(device),
+            |layer, graph, x, _| layer.forward(graph, x),
+        );
+        self.add(
+            "sg/hops-weighted",
+            |device| SgConvConfig::new(IN, OUT).with_hops(3).with_bias(false).init(device),
+            |layer, graph, x, weights| layer.forward_weighted(graph, x, weights),
+        );
+        self.add(
+            "appnp/default",
+            |device| AppnpConvConfig::new(4, 0.1).init(device),
+            |layer, graph, x, _| layer.forward(graph, x),
+        );
+        self.add(
+            "appnp/weighted",
+            |device| AppnpConvConfig::new(2, 0.3).with_self_loops(false).init(device),
+            |layer, graph, x, weights| layer.forward_weighted(graph, x, weights),
+        );
+        self.add(
+            "graph-conv/default",
+            |device| GraphConvConfig::new(IN, OUT).init(device),
+            |layer, graph, x, _| layer.forward(graph, x),
+        );
+        fn graph_conv(aggregator: Aggregator) -> GraphConvConfig {
+            GraphConvConfig::new(IN, OUT).with_aggregator(aggregator)
+        }
+        self.add(
+            "graph-conv/sum-weighted",
+            |device| graph_conv(Aggregator::Sum).init(device),
+            |layer, graph, x, weights| layer.forward_weighted(graph, x, weights),
+        );
+        self.add(
+            "graph-conv/mean-weighted",
+            |device| graph_conv(Aggregator::Mean).init(device),
+            |layer, graph, x, weights| layer.forward_weighted(graph, x, weights),
+        );
+        self.add(
+            "graph-conv/max-weighted",
+            |device| graph_conv(Aggregator::Max).init(device),
+            |layer, graph, x, weights| layer.forward_weighted(graph, x, weights),
+        );
+        self.add(
+            "cheb/one-term",
+            |device| ChebConvConfig::new(IN, OUT, 1).init(device),
+            |layer, graph, x, _| layer.forward(graph, x),
+        );
+        self.add(
+            "cheb/four-terms",
+            |device| ChebConvConfig::new(IN, OUT, 4).init(device),
+            |layer, graph, x, _| layer.forward(graph, x),
+        );
+    }
+
+    fn norms(&mut self) {
+        self.add(
+            "graph-norm",
+            |device| GraphNormConfig::new(IN).init(device),
+            |layer, _, x, _| layer.forward(x),
+        );
+        let without_parameters: [(&'static str, Forward<Relu>); 4] = [
+            ("pair-norm/default", |_, _, x, _| PairNorm::new().forward(x)),
+            ("pair-norm/individually", |_, _, x, _| {
+                PairNorm::new().with_individually(true).with_scale(2.0).forward(x)
+            }),
+            ("jumping-knowledge/cat", |_, _, x, _| {
+                JumpingKnowledge::Cat.forward(vec![x.clone(), x.clone().square(), x.neg()])
+            }),
+            ("jumping-knowledge/max", |_, _, x, _| {
+                JumpingKnowledge::Max.forward(vec![x.clone(), x.clone().square(), x.neg()])
+            }),
+        ];
+        for (name, forward) in without_parameters {
+            self.add(name, |_| Relu::new(), forward);
+        }
     }
 
     fn add<M: Module + 'static>(

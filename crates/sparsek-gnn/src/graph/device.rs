@@ -64,6 +64,15 @@ impl Graph {
         scaling
     }
 
+    /// `1 / √(d(i) d(j))`, where d counts edges out of a node; cached.
+    pub(crate) fn out_scaling(&self, device: &Device, dtype: DType) -> Scaling {
+        let roots = self.constant(device, summed(dtype), Constant::OutRoots, || {
+            let root = |d: u32| if d == 0 { 0.0 } else { f64::from(d).sqrt().recip() };
+            self.out_degrees().into_iter().map(root).collect()
+        });
+        Scaling::default().with_rows(roots.clone()).with_cols(roots)
+    }
+
     fn side(&self, norm: Norm, loops: f64, side: usize) -> Vec<f64> {
         let [targets, sources] = self.node_norm(norm, loops);
         let factors = if side == 0 { targets } else { sources };

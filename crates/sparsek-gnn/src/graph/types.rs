@@ -33,6 +33,8 @@ pub(super) struct Inner {
     pub(super) pattern: Pattern,
     pub(super) symmetric: OnceLock<bool>,
     pub(super) looped: OnceLock<Looped>,
+    /// `None` when no node has a loop.
+    pub(super) loopless: OnceLock<Option<Graph>>,
     pub(super) devices: Mutex<Vec<DeviceCache>>,
 }
 
@@ -60,6 +62,7 @@ pub(super) enum Constant {
     Targets { norm: Norm, loops: f64 },
     Sources { norm: Norm, loops: f64 },
     Loops { weight: f64 },
+    OutRoots,
 }
 
 /// Factor `c(i, j)` of messages from `j` to `i`; `d(i)` sums weights into `i`. Infinite factors
@@ -83,6 +86,7 @@ impl Graph {
                 pattern,
                 symmetric: OnceLock::new(),
                 looped: OnceLock::new(),
+                loopless: OnceLock::new(),
                 devices: Mutex::default(),
             }),
         }

@@ -159,7 +159,7 @@ impl MessagePassing {
         powers / self.gather_targets(sums)
     }
 
-    /// `y[e, h] = left[i, h] · right[j, h]`: [`sddmm`] per head, such as scores of queries and keys.
+    /// `y[e, h] = left[i, h] · right[j, h]`: [`sddmm`] per head, as scores of queries and keys.
     ///
     /// `left`: `[rows, heads, d]`; `right`: `[cols, heads, d]`; `y`: `[nnz, heads]`.
     pub fn sddmm(&self, left: Tensor<3>, right: Tensor<3>) -> Tensor<2> {
