@@ -207,6 +207,11 @@ impl NodeModelConfig for PlainModelConfig {
 
 impl NodeModel for PlainModel {
     fn forward(&self, graph: &Graph, mut x: Tensor<2>) -> Tensor<2> {
+        // Features are constants outside autodiff, where dropout would keep all of them.
+        let trains = self.devices().iter().any(Device::is_autodiff);
+        if trains && !x.device().is_autodiff() {
+            x = x.autodiff();
+        }
         let last = self.convolutions.len() - 1;
         for (layer, convolution) in self.convolutions.iter().enumerate() {
             x = convolution.forward(graph, drop_elements(&self.dropout, x));
@@ -242,6 +247,25 @@ mod tests {
         assert_eq!(config.parameters(), model.num_params() as u128);
         let graph = Graph::from_edges(2, [(0, 1)]).unwrap();
         assert_eq!(model.forward(&graph, Tensor::ones([2, 7], &device)).dims(), [2, 3]);
+    }
+
+    #[cfg(feature = "flex")]
+    #[rstest]
+    fn features_outside_autodiff_are_dropped_in_training(
+        device: Device,
+        #[values(ConvKind::Gcn, ConvKind::Gat)] conv: ConvKind,
+    ) {
+        let graph = Graph::from_edges(2, [(0, 1)]).unwrap();
+        let training = device.clone().autodiff();
+        let model = config(conv).with_layers(1).init(&training).unwrap();
+        let run = |model: &PlainModel, seed| {
+            training.seed(seed);
+            let y = model.forward(&graph, Tensor::ones([2, 7], &device));
+            y.into_data().iter::<f32>().collect::<Vec<_>>()
+        };
+        assert_ne!(run(&model, 1), run(&model, 2));
+        assert_eq!(run(&model, 1), run(&model, 1));
+        assert_eq!(run(&model.valid(), 1), run(&model.valid(), 2));
     }
 
     #[rstest]
