@@ -46,9 +46,16 @@ fn refuses(folder: &Folder, arguments: &str, word: &str) {
 #[rstest]
 fn a_run_that_is_resumed_reaches_the_figures_of_a_whole_one(
     folder: Folder,
-    #[values("sage", "gcn", "gin")] model: &str,
+    #[values(
+        "--model sage",
+        "--model gcn",
+        "--model gin",
+        "--structure plain --model gcn --activation maxk",
+        "--structure plain --model gat --activation maxk --heads 2"
+    )]
+    model: &str,
 ) {
-    let train = format!("train {SMALL} --model {model} --seed 3");
+    let train = format!("train {SMALL} {model} --seed 3");
     folder.runs(&format!("{train} --epochs 12 --log whole.jsonl --plot whole.svg"));
     let saved = format!("{train} --checkpoint run --log run.jsonl");
     folder.runs(&format!("{saved} --epochs 7"));
@@ -194,6 +201,33 @@ fn a_preset_sets_what_is_not_given(folder: Folder) {
         (&"gin".into(), &3.into(), &16.into())
     );
     assert_eq!((&run["dropout"], &run["lr"]), (&0.2.into(), &0.001.into()));
+}
+
+#[rstest]
+#[case("gcn", "relu", 16, 0.5, 0.01)]
+#[case("gat", "elu", 8, 0.6, 0.005)]
+fn a_plain_model_has_the_settings_of_its_paper(
+    folder: Folder,
+    #[case] model: &str,
+    #[case] activation: &str,
+    #[case] hidden: u64,
+    #[case] dropout: f64,
+    #[case] lr: f64,
+) {
+    let arguments = "--format karate --backend flex --structure plain --epochs 2";
+    folder.runs(&format!("train {arguments} --conv {model} --log run.jsonl"));
+    let run = log(&folder, "run.jsonl").pop().unwrap();
+    let found = ["model", "activation", "layers", "hidden", "dropout", "lr", "weight_decay"];
+    let expected: [Value; 7] = [
+        format!("plain {model}").into(),
+        activation.into(),
+        2.into(),
+        hidden.into(),
+        dropout.into(),
+        lr.into(),
+        5e-4.into(),
+    ];
+    assert_eq!(found.map(|name| run[name].clone()), expected);
 }
 
 /// Expects text that a terminal would not obey.

@@ -161,7 +161,7 @@ fn one(
     let highest = losses.iter().copied().fold(0.0, f64::max);
     ensure!(last < highest, "the first losses were {losses:?}, the last {last}");
     let selection = match activation {
-        Activation::Relu => None,
+        Activation::Relu | Activation::Elu => None,
         Activation::MaxK { k, method } => Some((k, method)),
     };
     let topk_ms = selection.map(|selection| topk_ms(bench, data.nodes(), selection)).transpose()?;

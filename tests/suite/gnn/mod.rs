@@ -1,7 +1,10 @@
 //! Graph layers and training.
 
+pub mod attention;
 pub mod devices;
 pub mod layers;
+pub mod messages;
+pub mod pyg;
 pub mod subject;
 pub mod training;
 
@@ -11,4 +14,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     training::add(cases, backend);
     devices::add(cases, backend);
     layers::add(cases, backend);
+    messages::add(cases, backend);
+    attention::add(cases, backend);
+    pyg::add(cases, backend);
 }

@@ -62,26 +62,37 @@ fn graph() -> Graph {
     Graph::from_edges(NODES, ids).expect("ids are in range")
 }
 
-/// Sets and records random parameters.
-struct Fill {
-    random: Random,
+/// Sets and records parameters.
+struct Fill<'a> {
+    next: &'a mut dyn FnMut(usize) -> Vec<f64>,
     dtype: DType,
     values: Vec<Vec<f64>>,
 }
 
-impl ModuleMapper for Fill {
+impl ModuleMapper for Fill<'_> {
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
         let dtype = self.dtype;
-        let random = &mut self.random;
+        let next = &mut self.next;
         let values = &mut self.values;
         param.map(|tensor| {
             let shape = tensor.shape();
-            let numbers: Vec<f64> = normals(random, shape.num_elements());
+            let numbers = next(shape.num_elements());
             let data = TensorData::new(numbers.clone(), shape);
             values.push(numbers);
             Tensor::from_data(data, (&tensor.device(), dtype)).require_grad()
         })
     }
+}
+
+/// The layer with parameters of given lengths from `next`, in order, and their values.
+pub fn fill<M: Module>(
+    layer: M,
+    dtype: DType,
+    next: &mut dyn FnMut(usize) -> Vec<f64>,
+) -> (M, Vec<Vec<f64>>) {
+    let mut fill = Fill { next, dtype, values: Vec::new() };
+    let layer = layer.map(&mut fill);
+    (layer, fill.values)
 }
 
 struct Collect<'a> {
@@ -127,47 +138,84 @@ pub fn add_subject<M: Module + 'static>(
     }
 }
 
-/// loss = Σ c y: the output and all derivatives equal the oracle's.
+/// One forward and backward pass of loss = Σ upstream · y.
+pub struct Pass<'a> {
+    pub graph: &'a Graph,
+    /// `[nodes, width]`.
+    pub x: &'a [f64],
+    /// Per edge.
+    pub weights: &'a [f64],
+    pub upstream: &'a [f64],
+    pub dtype: DType,
+}
+
+impl Pass<'_> {
+    /// Output, and gradients for x, weights and parameters.
+    pub fn run<M: Module>(
+        &self,
+        backend: &Backend,
+        layer: &M,
+        forward: fn(&M, &Graph, Tensor<2>, Tensor<1>) -> Tensor<2>,
+    ) -> Result<(Vec<f64>, Vec<f64>), String> {
+        let device = backend.device.clone().autodiff();
+        let upload =
+            |values: &[f64], shape: &[usize]| TensorData::new(values.to_vec(), shape.to_vec());
+        let on = (&device, self.dtype);
+        let nodes = self.graph.nodes();
+        let x = upload(self.x, &[nodes, self.x.len() / nodes]);
+        let x = Tensor::<2>::from_data(x, on).require_grad();
+        let weights = upload(self.weights, &[self.weights.len()]);
+        let weights = Tensor::<1>::from_data(weights, on).require_grad();
+
+        let y = forward(layer, self.graph, x.clone(), weights.clone());
+        let found: Vec<f64> = y.clone().into_data().iter::<f64>().collect();
+        if found.len() != self.upstream.len() {
+            return Err(format!("y has {} elements, not {}", found.len(), self.upstream.len()));
+        }
+        let upstream = upload(self.upstream, &y.dims());
+        let gradients = (y * Tensor::from_data(upstream, on)).sum().backward();
+        let of = |gradient: Option<TensorData>, count: usize| match gradient {
+            Some(gradient) => gradient.iter::<f64>().collect(),
+            None => vec![0.0; count],
+        };
+        let mut slopes: Vec<f64> = of(x.grad(&gradients).map(Tensor::into_data), self.x.len());
+        let by_weights = weights.grad(&gradients).map(Tensor::into_data);
+        slopes.extend(of(by_weights, self.weights.len()));
+        let mut collect = Collect { gradients: &gradients, values: Vec::new(), missing: 0 };
+        layer.visit(&mut collect);
+        if collect.missing > 0 {
+            return Err(format!("{} parameters have no gradient", collect.missing));
+        }
+        slopes.extend(collect.values);
+        Ok((found, slopes))
+    }
+}
+
+/// The output and all derivatives equal the oracle's.
 fn check<M: Module>(backend: &Backend, dtype: DType, subject: &Subject<M>) -> Result<(), String> {
-    let device = backend.device.clone().autodiff();
     let mut random = Random::new(77);
     let x = normals(&mut random, NODES * WIDTH);
     // Positive: norms divide by sums of weights.
-    let weights: Vec<f64> =
-        normals(&mut random, edges().len()).iter().map(|w| w.abs() + 0.25).collect();
-    let mut fill = Fill { random: Random::new(5), dtype, values: Vec::new() };
-    let layer = (subject.make)(&device).map(&mut fill);
-    let weights = weights.into_iter().map(|w| f64::from(w as f32)).collect();
-    let mut inputs = Inputs { x, weights, parameters: fill.values };
-    let upload = |values: &[f64], shape: &[usize]| TensorData::new(values.to_vec(), shape.to_vec());
-    let on = (&device, dtype);
-    let x = Tensor::<2>::from_data(upload(&inputs.x, &[NODES, WIDTH]), on).require_grad();
-    let shape = [inputs.weights.len()];
-    let weights = Tensor::<1>::from_data(upload(&inputs.weights, &shape), on).require_grad();
-
-    let y = (subject.forward)(&layer, &graph(), x.clone(), weights.clone());
-    let found: Vec<f64> = y.clone().into_data().iter::<f64>().collect();
+    let weights = normals(&mut random, edges().len()).into_iter().map(|w| w.abs() + 0.25);
+    let weights: Vec<f64> = weights.map(|w| f64::from(w as f32)).collect();
+    let layer = (subject.make)(&backend.device.clone().autodiff());
+    let mut drawn = Random::new(5);
+    let (layer, parameters) = fill(layer, dtype, &mut |count| normals(&mut drawn, count));
+    let mut inputs = Inputs { x, weights, parameters };
     let expected = (subject.expected)(&inputs).concat();
+    let upstream = normals(&mut random, expected.len());
+    let pass = Pass {
+        graph: &graph(),
+        x: &inputs.x,
+        weights: &inputs.weights,
+        upstream: &upstream,
+        dtype,
+    };
+    let (found, slopes) = pass.run(backend, &layer, subject.forward)?;
     // Devices may round products to tf32.
     let precision = if dtype == DType::F64 { 1e-9 } else { 2f64.powi(-10) };
     let size = expected.iter().fold(1.0, |most: f64, y| most.max(y.abs()));
     same("y", &found, &expected, precision * size)?;
-
-    let upstream = normals(&mut random, found.len());
-    let loss = (y * Tensor::from_data(upload(&upstream, &[NODES, found.len() / NODES]), on)).sum();
-    let gradients = loss.backward();
-    let of = |gradient: Option<TensorData>, count: usize| match gradient {
-        Some(gradient) => gradient.iter::<f64>().collect(),
-        None => vec![0.0; count],
-    };
-    let mut slopes: Vec<f64> = of(x.grad(&gradients).map(Tensor::into_data), inputs.x.len());
-    slopes.extend(of(weights.grad(&gradients).map(Tensor::into_data), inputs.weights.len()));
-    let mut collect = Collect { gradients: &gradients, values: Vec::new(), missing: 0 };
-    layer.visit(&mut collect);
-    if collect.missing > 0 {
-        return Err(format!("{} parameters have no gradient", collect.missing));
-    }
-    slopes.extend(collect.values);
 
     let loss = |inputs: &Inputs| -> f64 {
         let y = (subject.expected)(inputs).concat();
@@ -190,7 +238,7 @@ fn check<M: Module>(backend: &Backend, dtype: DType, subject: &Subject<M>) -> Re
     same("slopes", &slopes, &differences, precision * size)
 }
 
-fn same(what: &str, found: &[f64], expected: &[f64], bound: f64) -> Result<(), String> {
+pub fn same(what: &str, found: &[f64], expected: &[f64], bound: f64) -> Result<(), String> {
     if found.len() != expected.len() {
         return Err(format!("{} {what} instead of {}", found.len(), expected.len()));
     }

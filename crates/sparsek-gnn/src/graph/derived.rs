@@ -4,11 +4,55 @@ use super::{
     error::GraphError,
     types::{Graph, Looped},
 };
+use crate::random;
 
 impl Graph {
     /// Leaves one loop per node; cached. Panics above [`MAX_SIZE`](super::MAX_SIZE) edges.
     pub fn with_self_loops(&self) -> Self {
         self.looped().graph.clone().unwrap_or_else(|| self.clone())
+    }
+
+    /// Drops all loops; cached.
+    pub fn without_self_loops(&self) -> Self {
+        let made = self.inner.loopless.get_or_init(|| {
+            let has = self.pairs().any(|(target, source)| target == source);
+            let row = |node: u32| {
+                let others = self.neighbors(node as usize).iter();
+                others.copied().filter(|&other| other != node).collect()
+            };
+            has.then(|| self.rebuild(row))
+        });
+        made.clone().unwrap_or_else(|| self.clone())
+    }
+
+    /// Drops each edge with this probability: DropEdge (Rong et al., ICLR 2020), PyG's
+    /// `dropout_edge`. With `undirected`, both directions of a pair stay or go together, as all of
+    /// its repeated edges. The seed decides.
+    ///
+    /// A new graph in each epoch is uploaded anew. Panics for a probability outside [0, 1].
+    ///
+    /// ```
+    /// use sparsek_gnn::Graph;
+    ///
+    /// let graph = Graph::from_edges(100, (0..99).map(|i| (i, i + 1))).unwrap().symmetrized();
+    /// let kept = graph.drop_edges(0.5, true, 3);
+    /// assert!(kept.is_symmetric() && kept.edges() > 50 && kept.edges() < 150);
+    /// ```
+    pub fn drop_edges(&self, probability: f64, undirected: bool, seed: u64) -> Self {
+        assert!((0.0..=1.0).contains(&probability), "drop_edges: {probability} is no probability");
+        let state = random::mix(seed);
+        let mut edge = 0u64;
+        self.rebuild(|node| {
+            let kept = self.neighbors(node as usize).iter().copied().filter(|&other| {
+                let number = match undirected {
+                    true => u64::from(node.min(other)) << 32 | u64::from(node.max(other)),
+                    false => edge,
+                };
+                edge += 1;
+                random::unit(random::nth(state, number)) >= probability
+            });
+            kept.collect()
+        })
     }
 
     pub(crate) fn has_self_loops(&self) -> bool {
@@ -131,6 +175,33 @@ mod tests {
         assert_eq!(symmetric.neighbors(2), [2]);
         assert_eq!(symmetric.with_self_loops().with_self_loops().edges(), 5);
         assert_eq!(graph.reversed().neighbors(0), [1, 1]);
+    }
+
+    #[test]
+    fn loops_are_dropped_once() {
+        let graph = Graph::from_edges(3, [(0, 1), (1, 1), (1, 1), (2, 0)]).unwrap();
+        let without = graph.without_self_loops();
+        assert_eq!((without.neighbors(0), without.neighbors(1)), (&[2][..], &[0][..]));
+        assert_eq!(without.without_self_loops().edges(), 2);
+    }
+
+    #[test]
+    fn as_many_edges_are_dropped_as_asked() {
+        let ring = Graph::from_edges(20_000, (0..20_000).map(|i| (i, (i + 1) % 20_000))).unwrap();
+        for graph in [ring.clone(), ring.symmetrized()] {
+            let undirected = graph.is_symmetric();
+            let draws = graph.edges() as f64 / if undirected { 2.0 } else { 1.0 };
+            let kept = graph.drop_edges(0.3, undirected, 5);
+            let share = kept.edges() as f64 / graph.edges() as f64;
+            assert!((share - 0.7).abs() < 5.0 * (0.21 / draws).sqrt(), "{share}");
+            let subset = (0..graph.nodes())
+                .all(|node| kept.neighbors(node).iter().all(|j| graph.neighbors(node).contains(j)));
+            assert!(subset && kept.is_symmetric() == undirected);
+            assert_eq!(kept.pattern(), graph.drop_edges(0.3, undirected, 5).pattern());
+            assert_ne!(kept.pattern(), graph.drop_edges(0.3, undirected, 6).pattern());
+            assert_eq!(graph.drop_edges(0.0, undirected, 1).pattern(), graph.pattern());
+            assert_eq!(graph.drop_edges(1.0, undirected, 1).edges(), 0);
+        }
     }
 
     #[test]

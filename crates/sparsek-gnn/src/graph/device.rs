@@ -2,7 +2,7 @@
 use std::sync::PoisonError;
 
 use burn::tensor::{DType, Device, Tensor, TensorData};
-use sparsek::sparse::{Adjacency, Pattern, Scaling};
+use sparsek::sparse::{Adjacency, MessagePassing, Pattern, Scaling};
 
 use super::types::{Constant, DeviceCache, Graph, Norm};
 
@@ -10,6 +10,30 @@ impl Graph {
     /// Uploads pattern and transpose on first use.
     pub fn adjacency(&self, device: &Device) -> Adjacency {
         self.on_device(device, |slot| slot.adjacency.clone())
+    }
+
+    /// Gathers and reductions along edges; uploaded on first use.
+    ///
+    /// ```
+    /// # #[cfg(feature = "flex")] {
+    /// use burn::tensor::{Device, Tensor};
+    /// use sparsek_gnn::Graph;
+    ///
+    /// let graph = Graph::from_edges(3, [(0, 2), (1, 2)]).unwrap();
+    /// let x = Tensor::<2>::from_floats([[1.0], [2.0], [4.0]], &Device::flex());
+    /// let edges = graph.messages(&x.device());
+    /// let y = edges.scatter_min(edges.gather(x)).try_into_vec_as::<f32>().unwrap();
+    /// assert_eq!(y, [0.0, 0.0, 1.0]);
+    /// # }
+    /// ```
+    pub fn messages(&self, device: &Device) -> MessagePassing {
+        self.on_device(device, |slot| {
+            let make = || {
+                let adjacency = slot.adjacency.clone();
+                MessagePassing::with_adjacency(&self.inner.pattern, adjacency, &slot.device)
+            };
+            slot.messages.get_or_insert_with(make).clone()
+        })
     }
 
     /// Row scaling from sums to means; cached.
@@ -38,6 +62,15 @@ impl Graph {
             scaling = scaling.with_weights(self.constant(device, dtype, key, weights));
         }
         scaling
+    }
+
+    /// `1 / √(d(i) d(j))`, where d counts edges out of a node; cached.
+    pub(crate) fn out_scaling(&self, device: &Device, dtype: DType) -> Scaling {
+        let roots = self.constant(device, summed(dtype), Constant::OutRoots, || {
+            let root = |d: u32| if d == 0 { 0.0 } else { f64::from(d).sqrt().recip() };
+            self.out_degrees().into_iter().map(root).collect()
+        });
+        Scaling::default().with_rows(roots.clone()).with_cols(roots)
     }
 
     fn side(&self, norm: Norm, loops: f64, side: usize) -> Vec<f64> {
@@ -108,6 +141,7 @@ impl Graph {
             slots.push(DeviceCache {
                 device,
                 adjacency,
+                messages: None,
                 outgoing: None,
                 looped: None,
                 constants: Vec::new(),

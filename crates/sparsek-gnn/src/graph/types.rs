@@ -4,7 +4,7 @@ use burn::{
     config::Config,
     tensor::{DType, Device, Tensor},
 };
-use sparsek::sparse::{Adjacency, Pattern};
+use sparsek::sparse::{Adjacency, MessagePassing, Pattern};
 
 /// Most nodes and edges: ids have 32 bits, devices index with `i32`.
 pub const MAX_SIZE: usize = sparsek::sparse::MAX_ENTRIES;
@@ -33,6 +33,8 @@ pub(super) struct Inner {
     pub(super) pattern: Pattern,
     pub(super) symmetric: OnceLock<bool>,
     pub(super) looped: OnceLock<Looped>,
+    /// `None` when no node has a loop.
+    pub(super) loopless: OnceLock<Option<Graph>>,
     pub(super) devices: Mutex<Vec<DeviceCache>>,
 }
 
@@ -46,6 +48,7 @@ pub(super) struct Looped {
 pub(super) struct DeviceCache {
     pub(super) device: Device,
     pub(super) adjacency: Adjacency,
+    pub(super) messages: Option<MessagePassing>,
     /// Sums edges by source.
     pub(super) outgoing: Option<Adjacency>,
     /// Maps weights of edges and loops.
@@ -59,6 +62,7 @@ pub(super) enum Constant {
     Targets { norm: Norm, loops: f64 },
     Sources { norm: Norm, loops: f64 },
     Loops { weight: f64 },
+    OutRoots,
 }
 
 /// Factor `c(i, j)` of messages from `j` to `i`; `d(i)` sums weights into `i`. Infinite factors
@@ -82,6 +86,7 @@ impl Graph {
                 pattern,
                 symmetric: OnceLock::new(),
                 looped: OnceLock::new(),
+                loopless: OnceLock::new(),
                 devices: Mutex::default(),
             }),
         }

@@ -6,7 +6,7 @@ use sparsek::{nn::MaxKConfig, topk::Method};
 
 use super::error::ModelError;
 
-/// The nonlinearity between layers, written `relu` or `maxk:K:METHOD`.
+/// The nonlinearity between layers, written `relu`, `elu` or `maxk:K:METHOD`.
 ///
 /// ```
 /// use sparsek_gnn::nn::Activation;
@@ -27,6 +27,8 @@ pub enum Activation {
     },
     /// max(x, 0).
     Relu,
+    /// x above 0, else exp(x) - 1. Finite x have finite gradients.
+    Elu,
 }
 
 impl Activation {
@@ -41,7 +43,7 @@ impl Activation {
             Self::MaxK { k: 0, .. } => Err(ModelError::Zero { name: "k" }),
             Self::MaxK { k, .. } if k > width => Err(ModelError::KAboveWidth { k, width }),
             Self::MaxK { method, .. } => method_from_str(&method.to_string()).map(|_| ()),
-            Self::Relu => Ok(()),
+            Self::Relu | Self::Elu => Ok(()),
         }
     }
 
@@ -50,6 +52,8 @@ impl Activation {
         match *self {
             Self::MaxK { k, method } => MaxKConfig::new(k).with_method(method).init().forward(x),
             Self::Relu => relu(x),
+            // Burn's multiplies an infinite exp by 0 above 88.
+            Self::Elu => relu(x.clone()) + (x.clamp_max(0.0).exp() - 1.0),
         }
     }
 }
@@ -59,6 +63,7 @@ impl fmt::Display for Activation {
         match self {
             Self::MaxK { k, method } => write!(f, "maxk:{k}:{}", method),
             Self::Relu => f.write_str("relu"),
+            Self::Elu => f.write_str("elu"),
         }
     }
 }
@@ -67,8 +72,10 @@ impl FromStr for Activation {
     type Err = ModelError;
 
     fn from_str(text: &str) -> Result<Self, ModelError> {
-        if text == "relu" {
-            return Ok(Self::Relu);
+        match text {
+            "relu" => return Ok(Self::Relu),
+            "elu" => return Ok(Self::Elu),
+            _ => {}
         }
         let bad = || ModelError::Activation { text: text.to_string() };
         let (k, method) =
@@ -106,4 +113,32 @@ pub fn method_from_str(text: &str) -> Result<Method, ModelError> {
         method => method.ok(),
     }
     .ok_or_else(|| ModelError::Method { text: text.to_string() })
+}
+
+#[cfg(all(test, feature = "flex"))]
+mod tests {
+    use burn::tensor::Device;
+    use rstest::rstest;
+
+    use super::*;
+    use crate::fixtures::device;
+
+    #[rstest]
+    fn elu_has_finite_gradients(device: Device) {
+        let device = device.autodiff();
+        let x = Tensor::<1>::from_floats([-1e30, -1.0, 0.0, 2.0, 89.0, 1e30], &device);
+        let x = x.require_grad();
+        let y = Activation::Elu.forward(x.clone());
+        let slopes = x.grad(&y.clone().sum().backward()).unwrap();
+        let [y, slopes] = [y.inner(), slopes].map(|t| t.try_into_vec_as::<f32>().unwrap());
+        let power = (-1f32).exp();
+        for (found, expected) in [
+            (y, [-1.0, power - 1.0, 0.0, 2.0, 89.0, 1e30]),
+            (slopes, [0.0, power, 1.0, 1.0, 1.0, 1.0]),
+        ] {
+            let near = |(a, b): (&f32, f32)| (a - b).abs() < 1e-6;
+            assert!(found.iter().zip(expected).all(near), "{found:?}");
+        }
+        assert_eq!("elu".parse(), Ok(Activation::Elu));
+    }
 }

@@ -34,7 +34,7 @@ pub enum ModelError {
         text: String,
     },
     /// Unknown activation.
-    #[error("activation `{}` must be relu or maxk:K:METHOD", excerpt(text))]
+    #[error("activation `{}` must be relu, elu or maxk:K:METHOD", excerpt(text))]
     Activation {
         /// Requested text.
         text: String,

@@ -1,23 +1,46 @@
 //! Layers and models.
 mod activation;
 pub mod aggregate;
+mod appnp;
+mod attention;
+mod cheb;
+mod convolution;
 mod dense;
 mod dropout;
 mod error;
+mod gat;
+mod gat_v2;
 mod gcn;
 mod gin;
+mod graph_conv;
+mod graph_norm;
+mod jumping_knowledge;
 mod model;
 mod node_model;
+mod pair_norm;
+mod plain;
 mod sage;
+mod sg;
+mod sizes;
 
 pub use sparsek::nn::{MaxK, MaxKConfig};
 
 pub use self::{
     activation::{Activation, method_from_str},
+    appnp::{AppnpConv, AppnpConvConfig},
+    cheb::{ChebConv, ChebConvConfig},
     error::ModelError,
+    gat::{GatConv, GatConvConfig},
+    gat_v2::{GatV2Conv, GatV2ConvConfig},
     gcn::{GcnConv, GcnConvConfig},
     gin::{GinConv, GinConvConfig, GinMlpConfig},
+    graph_conv::{GraphConv, GraphConvConfig},
+    graph_norm::{GraphNorm, GraphNormConfig},
+    jumping_knowledge::JumpingKnowledge,
     model::{Architecture, MaxKModel, MaxKModelConfig, Representation},
     node_model::{NodeModel, NodeModelConfig},
+    pair_norm::PairNorm,
+    plain::{ConvKind, PlainModel, PlainModelConfig},
     sage::{Aggregator, SageConv, SageConvConfig},
+    sg::{SgConv, SgConvConfig},
 };

@@ -5,17 +5,19 @@ use burn::{
     nn::{Dropout, DropoutConfig, LayerNorm, Linear, LinearConfig},
     tensor::{Device, Tensor, activation::relu},
 };
-use sparsek::{io::memory, nn::MaxKConfig, sparse::Compressed};
+use sparsek::{io::memory, nn::MaxKConfig};
 
 use super::{
     activation::Activation,
+    convolution::Convolution,
     dense::{layer_norm, linear, new_layer_norm},
     dropout::drop_elements,
     error::ModelError,
-    gcn::{GcnConv, GcnConvConfig},
-    gin::{GinConv, GinConvConfig},
+    gcn::GcnConvConfig,
+    gin::GinConvConfig,
     node_model::{NodeModel, NodeModelConfig},
-    sage::{SageConv, SageConvConfig},
+    sage::SageConvConfig,
+    sizes::{linear_len, state_bytes},
 };
 use crate::graph::Graph;
 
@@ -91,63 +93,26 @@ struct Block {
     norm: LayerNorm,
 }
 
-#[derive(Module, Debug)]
-#[allow(clippy::large_enum_variant, reason = "one for each layer")]
-enum Convolution {
-    Sage(SageConv),
-    Gcn(GcnConv),
-    Gin(GinConv),
-}
-
-impl Convolution {
-    fn forward(&self, graph: &Graph, x: Tensor<2>) -> Tensor<2> {
-        match self {
-            Self::Sage(conv) => conv.forward(graph, x),
-            Self::Gcn(conv) => conv.forward(graph, x),
-            Self::Gin(conv) => conv.forward(graph, x),
-        }
-    }
-
-    fn forward_compressed(&self, graph: &Graph, x: &Compressed) -> Tensor<2> {
-        match self {
-            Self::Sage(conv) => conv.forward_compressed(graph, x),
-            Self::Gcn(conv) => conv.forward_compressed(graph, x),
-            Self::Gin(conv) => conv.forward_compressed(graph, x),
-        }
-    }
-}
-
-/// Value, gradient and Adam's two moments.
-const COPIES: usize = 4;
-
-/// Bytes of names, shapes and handles.
-const LAYER: usize = size_of::<Block>() + 1024;
-
 impl MaxKModelConfig {
     /// Trained elements; saturates.
     fn parameters(&self) -> u128 {
         let (input, hidden, output) = (self.d_input, self.d_hidden, self.d_output);
-        let linear = |from: usize, to: usize| {
-            memory::product(&[from, to]).saturating_add(memory::product(&[to]))
-        };
         let convolution = match self.architecture {
             Architecture::Sage => {
-                linear(hidden, hidden).saturating_add(memory::product(&[hidden, hidden]))
+                linear_len(hidden, hidden).saturating_add(memory::product(&[hidden, hidden]))
             }
-            Architecture::Gcn => linear(hidden, hidden).saturating_add(hidden as u128),
-            Architecture::Gin => linear(hidden, hidden).saturating_add(1),
+            Architecture::Gcn => linear_len(hidden, hidden).saturating_add(hidden as u128),
+            Architecture::Gin => linear_len(hidden, hidden).saturating_add(1),
         };
         let layer = convolution.saturating_add(memory::product(&[2, hidden]));
-        linear(input, hidden)
+        linear_len(input, hidden)
             .saturating_add(layer.saturating_mul(self.layers as u128))
-            .saturating_add(linear(hidden, output))
+            .saturating_add(linear_len(hidden, output))
     }
 
     /// Parameters and training state; saturates.
     fn parameter_bytes(&self) -> u128 {
-        self.parameters()
-            .saturating_mul((COPIES * size_of::<f32>()) as u128)
-            .saturating_add(memory::product(&[self.layers, LAYER]))
+        state_bytes(self.parameters(), self.layers)
     }
 }
 

@@ -194,8 +194,8 @@ mod shapes {
     }
 }
 
-/// Products `y[i] = rows[i] Σ weights[e] cols[j] x[j]` over entries `e = (i, j)`, and maxima.
-/// `rows` and `cols` have no gradient.
+/// Products `y[i] = rows[i] Σ weights[e] cols[j] x[j]` over entries `e = (i, j)`, maxima and
+/// sampled products. `rows` and `cols` have no gradient.
 #[backend_extension(
     Flex: cfg(feature = "flex"),
     Cube: cfg(feature = "cubecl"),
@@ -252,6 +252,15 @@ pub trait SpmmOps: Backend {
         x: FloatTensor<Self>,
         #[extension_type] operator: Operator<Self>,
     ) -> FloatTensor<Self>;
+
+    /// Sampled product: `rows[i] cols[j] left[i] · right[j]` for each entry; ignores weights.
+    #[fusion(meta = shapes::entries)]
+    fn sddmm(
+        left: FloatTensor<Self>,
+        right: FloatTensor<Self>,
+        #[extension_type] factors: Factors<Self>,
+        #[extension_type] operator: Operator<Self>,
+    ) -> FloatTensor<Self>;
 }
 
 /// Gradients of [`SpmmOps`].
@@ -279,16 +288,7 @@ pub trait SpmmGradientOps: Backend {
         spec: CompressedSpec,
     ) -> FloatTensor<Self>;
 
-    /// Gradient for the weights: `rows[i] cols[j] left[i] · right[j]`.
-    #[fusion(meta = shapes::entries)]
-    fn sddmm(
-        left: FloatTensor<Self>,
-        right: FloatTensor<Self>,
-        #[extension_type] factors: Factors<Self>,
-        #[extension_type] operator: Operator<Self>,
-    ) -> FloatTensor<Self>;
-
-    /// [`sddmm`](Self::sddmm) of compressed rows.
+    /// [`SpmmOps::sddmm`] of compressed rows: gradient for the weights.
     #[fusion(meta = shapes::compressed_entries)]
     fn sddmm_compressed(
         left: FloatTensor<Self>,

@@ -63,6 +63,23 @@ impl Adjacency {
         }
     }
 
+    /// The transpose, sharing all buffers. Its entries must be in the pattern's order.
+    pub(super) fn transposed(&self) -> Self {
+        let adjacency = self.clone();
+        Self {
+            rows: self.cols,
+            cols: self.rows,
+            indptr: adjacency.transposed_indptr,
+            indices: adjacency.transposed_indices,
+            transposed_indptr: adjacency.indptr,
+            transposed_indices: adjacency.indices,
+            transposed_entries: adjacency.transposed_entries,
+            parts: adjacency.transposed_parts,
+            transposed_parts: adjacency.parts,
+            transposed_blocks: None,
+        }
+    }
+
     pub(super) fn operator(&self) -> Operator<Dispatch> {
         let adjacency = self.clone();
         Operator {

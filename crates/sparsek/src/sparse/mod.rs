@@ -6,7 +6,9 @@
 //! - Files of scipy and Matrix Market: [`Csr::from_npz`], [`Csr::from_mtx`], [`Csr::to_npz`].
 //! - Data preparation: [`Csr::normalize`], [`Csr::tfidf`], [`Csr::log1p`], [`Csr::scale`],
 //!   [`Csr::filter_rows`], [`Csr::vstack`].
-//! - [`spmm()`] and variants, [`spmm_max`]: products with dense tensors and compressed rows.
+//! - [`spmm()`] and variants, [`spmm_max`]: products with dense tensors and compressed rows;
+//!   [`sddmm`]: sampled products of two dense tensors.
+//! - [`MessagePassing`]: gather, scatter and softmax along the entries of a pattern.
 //!
 //! Values are f32, f64, f16 or bf16, if the device has the dtype; 16-bit floats are summed in f32.
 //! Constructors return typed errors; products panic.
@@ -17,6 +19,7 @@ mod csr;
 mod error;
 mod files;
 mod matmul;
+mod messages;
 mod pattern;
 mod prepare;
 mod repeat;
@@ -30,10 +33,11 @@ pub use compressed::{Compressed, sparse_topk, try_sparse_topk};
 pub use csr::{Csr, CsrData};
 pub use error::{CsrError, PatternError};
 pub use files::FileError;
+pub use messages::MessagePassing;
 pub(crate) use pattern::check_size;
 pub use pattern::{MAX_ENTRIES, Pattern};
 pub use prepare::{Norm, Tfidf, UnknownNorm};
 pub use spmm::{
-    Scaling, spmm, spmm_compressed, spmm_compressed_with, spmm_max, spmm_weighted, spmm_with,
+    Scaling, sddmm, spmm, spmm_compressed, spmm_compressed_with, spmm_max, spmm_weighted, spmm_with,
 };
 pub(crate) use tensor::upload;

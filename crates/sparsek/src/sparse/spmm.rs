@@ -199,6 +199,42 @@ pub fn spmm_max(adjacency: &Adjacency, x: Tensor<2>) -> Tensor<2> {
     Tensor::from_dispatch(<Dispatch as SpmmOps>::spmm_max(x.into_dispatch(), adjacency.operator()))
 }
 
+/// `y[e] = left[i] · right[j]` for each entry `e = (i, j)`: a sampled dense-dense product (SDDMM).
+///
+/// `left`: `[rows, d]`; `right`: `[cols, d]`, of one dtype; `y`: `[nnz]`. Gradients, with `dy` as
+/// weights: `dleft = A(dy) right`, `dright = A(dy)ᵀ left`. Deterministic.
+///
+/// # Panics
+///
+/// If sizes or dtypes do not fit, or the device lacks the dtype.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor, TensorData};
+/// use sparsek::sparse::{Adjacency, Pattern, sddmm};
+///
+/// let device = Device::flex();
+/// let pattern = Pattern::new(2, 3, vec![0, 1, 3], vec![1, 0, 2]).unwrap();
+/// let left = Tensor::<2>::from_data([[1.0, 2.0], [3.0, 4.0]], &device);
+/// let right = Tensor::<2>::from_data([[1.0, 0.0], [1.0, 1.0], [0.0, 1.0]], &device);
+/// let y = sddmm(&Adjacency::new(&pattern, &device), left, right);
+/// y.into_data().assert_eq(&TensorData::from([3.0, 3.0, 4.0]), false);
+/// ```
+pub fn sddmm(adjacency: &Adjacency, left: Tensor<2>, right: Tensor<2>) -> Tensor<1> {
+    check("sddmm", adjacency, &right);
+    let ([rows, width], [_, expected]) = (left.dims(), right.dims());
+    assert!(
+        rows == adjacency.rows() && width == expected && left.dtype() == right.dtype(),
+        "sddmm: left is {rows} × {width}, {:?}, but needs {} × {expected}, {:?}",
+        left.dtype(),
+        adjacency.rows(),
+        right.dtype(),
+    );
+    let factors = Factors { weights: Factor::One, rows: Factor::One, cols: Factor::One };
+    let (left, right) = (left.into_dispatch(), right.into_dispatch());
+    let output = <Dispatch as SpmmOps>::sddmm(left, right, factors, adjacency.operator());
+    Tensor::from_dispatch(output)
+}
+
 fn check(operation: &str, adjacency: &Adjacency, x: &Tensor<2>) {
     let [rows, _] = x.dims();
     assert!(

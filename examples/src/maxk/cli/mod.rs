@@ -6,10 +6,10 @@ use std::{error::Error, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use sparsek_examples::backend::Choice;
-use sparsek_gnn::nn::{Activation, method_from_str};
+use sparsek_gnn::nn::{Activation, ConvKind, method_from_str};
 
 pub use data::{DataArgs, looped};
-pub use settings::{ModelName, SettingArgs, name};
+pub use settings::{Kind, ModelName, SettingArgs, StructureName, name, plain_name};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -22,7 +22,8 @@ const TRAIN_EXAMPLES: &str = "\
 Examples:
   maxk train --format karate --hidden 16 --k 4 --epochs 100 --plot karate.svg
   maxk train --data reddit --preset reddit --model gcn --k 16 --checkpoint run --log run.jsonl
-  maxk train --data reddit --batches clusters --parts 64 --together 4 --devices 0,1";
+  maxk train --data reddit --batches clusters --parts 64 --together 4 --devices 0,1
+  maxk train --data cora --features rows --structure plain --model gat";
 
 const EVAL_EXAMPLES: &str = "\
 Examples:
@@ -102,24 +103,29 @@ pub enum ActivationName {
     Maxk,
     /// max(x, 0).
     Relu,
+    /// x, or exp(x) - 1 below 0.
+    Elu,
 }
 
 #[derive(Args, Debug)]
 pub struct TrainArgs {
     #[command(flatten)]
     pub data: DataArgs,
-    /// Model.
-    #[arg(help_heading = "Model", long, value_enum, default_value_t = ModelName::Sage)]
-    pub model: ModelName,
-    /// Nonlinearity.
+    /// What stands around the convolutions.
+    #[arg(help_heading = "Model", long, value_enum, default_value_t = StructureName::Maxk)]
+    pub structure: StructureName,
+    /// Convolution.
     #[arg(
         help_heading = "Model",
         long,
-        visible_alias = "nonlinearity",
+        visible_alias = "conv",
         value_enum,
-        default_value_t = ActivationName::Maxk
+        default_value_t = ModelName::Sage
     )]
-    pub activation: ActivationName,
+    pub model: ModelName,
+    /// Nonlinearity. Default: maxk; plain: relu, gat elu.
+    #[arg(help_heading = "Model", long, visible_alias = "nonlinearity", value_enum)]
+    pub activation: Option<ActivationName>,
     /// Selection of MaxK: exact, early:ITERATIONS or precision:EPSILON. Default: exact.
     #[arg(help_heading = "Model", long, allow_hyphen_values = true)]
     pub topk: Option<String>,
@@ -153,26 +159,43 @@ pub struct TrainArgs {
 }
 
 impl TrainArgs {
+    /// Structure and convolution.
+    ///
+    /// # Errors
+    /// One line for a model that the structure lacks, or options that it does not use.
+    pub fn kind(&self) -> Result<Kind, String> {
+        let kind = self.model.kind(self.structure)?;
+        self.settings.check_model(kind)?;
+        Ok(kind)
+    }
+
     /// The nonlinearity.
     ///
     /// # Errors
-    /// One line for an unknown method, or MaxK options with ReLU.
-    pub fn activation(&self) -> Result<Activation, Box<dyn Error>> {
+    /// One line for an unknown method, or MaxK options with another.
+    pub fn activation(&self, kind: Kind) -> Result<Activation, Box<dyn Error>> {
         let k = self.settings.k();
         let option = match (self.settings.k, &self.topk) {
             (Some(_), _) => "--k",
             (_, Some(_)) => "--topk",
             (None, None) => "",
         };
-        match self.activation {
-            ActivationName::Relu if !option.is_empty() => {
-                Err(format!("{option} means nothing with --activation relu").into())
+        let name = self.activation.unwrap_or(match kind {
+            Kind::Maxk(_) => ActivationName::Maxk,
+            Kind::Plain(ConvKind::Gat) => ActivationName::Elu,
+            Kind::Plain(_) => ActivationName::Relu,
+        });
+        let activation = match name {
+            ActivationName::Relu => Activation::Relu,
+            ActivationName::Elu => Activation::Elu,
+            ActivationName::Maxk => {
+                let method = method_from_str(self.topk.as_deref().unwrap_or("exact"))?;
+                return Ok(Activation::MaxK { k, method });
             }
-            ActivationName::Relu => Ok(Activation::Relu),
-            ActivationName::Maxk => Ok(Activation::MaxK {
-                k,
-                method: method_from_str(self.topk.as_deref().unwrap_or("exact"))?,
-            }),
+        };
+        match option.is_empty() {
+            true => Ok(activation),
+            false => Err(format!("{option} means nothing with --activation {activation}").into()),
         }
     }
 }
@@ -248,7 +271,7 @@ mod tests {
         };
         args.data.check()?;
         args.settings.check()?;
-        args.activation().map(|_| ()).map_err(|e| e.to_string())
+        args.activation(args.kind()?).map(|_| ()).map_err(|e| e.to_string())
     }
 
     #[rstest]
@@ -270,6 +293,11 @@ mod tests {
     #[case("--format karate --activation relu --k 32", "--k means nothing")]
     #[case("--format karate --activation relu --topk exact", "--topk means")]
     #[case("--format karate --topk early:x", "early")]
+    #[case("--format karate --structure plain --k 4", "--k means nothing with --activation relu")]
+    #[case("--format karate --model gat", "--model gat means nothing")]
+    #[case("--format karate --structure plain --preset flickr", "--preset means nothing")]
+    #[case("--format karate --structure plain --heads 2", "--heads means nothing")]
+    #[case("--format karate --activation elu --k 2", "--k means nothing with --activation elu")]
     fn options_that_mean_nothing_are_refused(#[case] options: &str, #[case] word: &str) {
         let error = check(options).unwrap_err();
         assert!(error.contains(word), "{error}");
@@ -287,6 +315,8 @@ mod tests {
     #[case("--format karate --batches clusters --parts 9 --together 3 --evaluate-batches")]
     #[case("--format karate --k 4 --topk early:4")]
     #[case("--format karate --activation relu")]
+    #[case("--format karate --structure plain --conv gat --heads 2")]
+    #[case("--format karate --structure plain --model gcn --activation maxk --k 4")]
     fn options_that_are_used_are_accepted(#[case] options: &str) {
         assert_eq!(check(options), Ok(()));
     }

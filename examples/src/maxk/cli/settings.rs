@@ -2,7 +2,7 @@
 use clap::{Args, ValueEnum};
 use sparsek_gnn::{
     datasets::NodeDataset,
-    nn::{Activation, Architecture, MaxKModelConfig},
+    nn::{Activation, Architecture, ConvKind, MaxKModelConfig, PlainModelConfig},
     train::{Batching, Metric, Preset, PresetSettings, TrainConfig},
 };
 
@@ -15,15 +15,42 @@ pub enum ModelName {
     Gcn,
     /// Graph isomorphism network.
     Gin,
+    /// Graph attention, with --structure plain.
+    Gat,
+}
+
+/// What stands around the convolutions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum StructureName {
+    /// The MaxK-GNN paper's: input and output layers, layer normalization.
+    Maxk,
+    /// Convolutions, nonlinearities and dropout only.
+    Plain,
+}
+
+/// A model's structure and convolution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Maxk(Architecture),
+    Plain(ConvKind),
 }
 
 impl ModelName {
-    pub fn architecture(self) -> Architecture {
-        match self {
-            Self::Sage => Architecture::Sage,
-            Self::Gcn => Architecture::Gcn,
-            Self::Gin => Architecture::Gin,
-        }
+    /// # Errors
+    /// One line for a model that the structure lacks.
+    pub fn kind(self, structure: StructureName) -> Result<Kind, String> {
+        Ok(match (structure, self) {
+            (StructureName::Maxk, Self::Sage) => Kind::Maxk(Architecture::Sage),
+            (StructureName::Maxk, Self::Gcn) => Kind::Maxk(Architecture::Gcn),
+            (StructureName::Maxk, Self::Gin) => Kind::Maxk(Architecture::Gin),
+            (StructureName::Maxk, Self::Gat) => {
+                return Err("--model gat means nothing without --structure plain".into());
+            }
+            (StructureName::Plain, Self::Sage) => Kind::Plain(ConvKind::Sage),
+            (StructureName::Plain, Self::Gcn) => Kind::Plain(ConvKind::Gcn),
+            (StructureName::Plain, Self::Gin) => Kind::Plain(ConvKind::Gin),
+            (StructureName::Plain, Self::Gat) => Kind::Plain(ConvKind::Gat),
+        })
     }
 }
 
@@ -33,6 +60,16 @@ pub fn name(architecture: Architecture) -> &'static str {
         Architecture::Sage => "sage",
         Architecture::Gcn => "gcn",
         Architecture::Gin => "gin",
+    }
+}
+
+/// The plain model's name.
+pub fn plain_name(conv: ConvKind) -> &'static str {
+    match conv {
+        ConvKind::Gcn => "plain gcn",
+        ConvKind::Sage => "plain sage",
+        ConvKind::Gin => "plain gin",
+        ConvKind::Gat => "plain gat",
     }
 }
 
@@ -78,24 +115,27 @@ pub struct SettingArgs {
     /// Elements kept per row. Default: 32.
     #[arg(help_heading = "Model", long)]
     pub k: Option<usize>,
-    /// Hidden width. Default: 256.
+    /// Hidden width; of a head for gat. Default: 256; plain: 16, gat 8.
     #[arg(help_heading = "Model", long)]
     pub hidden: Option<usize>,
-    /// Layers. Default: 3.
+    /// Layers. Default: 3; plain: 2.
     #[arg(help_heading = "Model", long)]
     pub layers: Option<usize>,
     /// Most epochs. Default: 200.
     #[arg(help_heading = "Training", long)]
     pub epochs: Option<usize>,
-    /// Learning rate. Default: 0.003.
+    /// Learning rate. Default: 0.003; plain: 0.01, gat 0.005.
     #[arg(help_heading = "Training", long, allow_negative_numbers = true)]
     pub lr: Option<f64>,
-    /// Dropout probability. Default: 0.5.
+    /// Dropout probability. Default: 0.5; gat: 0.6.
     #[arg(help_heading = "Model", long, allow_negative_numbers = true)]
     pub dropout: Option<f64>,
-    /// L2 penalty.
-    #[arg(help_heading = "Training", long, default_value_t = 0.0, allow_negative_numbers = true)]
-    pub weight_decay: f64,
+    /// Attention heads (with gat). Default: 8.
+    #[arg(help_heading = "Model", long)]
+    pub heads: Option<usize>,
+    /// L2 penalty. Default: 0; plain: 0.0005.
+    #[arg(help_heading = "Training", long, allow_negative_numbers = true)]
+    pub weight_decay: Option<f64>,
     /// Stop after this many epochs without improvement.
     #[arg(help_heading = "Training", long, value_name = "EPOCHS")]
     pub patience: Option<usize>,
@@ -152,10 +192,24 @@ impl SettingArgs {
         }
     }
 
+    /// Refuses options that the model does not use.
+    ///
+    /// # Errors
+    /// One line that names the option.
+    pub fn check_model(&self, kind: Kind) -> Result<(), String> {
+        match kind {
+            Kind::Plain(_) if self.preset.is_some() => {
+                Err("--preset means nothing with --structure plain".into())
+            }
+            Kind::Plain(ConvKind::Gat) => Ok(()),
+            _ if self.heads.is_some() => Err("--heads means nothing without --model gat".into()),
+            _ => Ok(()),
+        }
+    }
+
     /// Preset and options combined.
-    pub fn settings(&self, architecture: Architecture, data: &NodeDataset) -> PresetSettings {
-        let preset = self.preset.map(|preset| preset.settings(architecture));
-        let base = preset.unwrap_or(PresetSettings {
+    pub fn settings(&self, kind: Kind, data: &NodeDataset) -> PresetSettings {
+        let common = PresetSettings {
             layers: 3,
             hidden: 256,
             lr: 0.003,
@@ -163,7 +217,16 @@ impl SettingArgs {
             epochs: 200,
             self_loops: false,
             metric: Metric::default_for(data),
-        });
+        };
+        let base = match (kind, self.preset) {
+            (Kind::Maxk(architecture), Some(preset)) => preset.settings(architecture),
+            (Kind::Maxk(_), None) => common,
+            // Kipf and Welling, 2017; Veličković et al., 2018.
+            (Kind::Plain(ConvKind::Gat), _) => {
+                PresetSettings { layers: 2, hidden: 8, lr: 0.005, dropout: 0.6, ..common }
+            }
+            (Kind::Plain(_), _) => PresetSettings { layers: 2, hidden: 16, lr: 0.01, ..common },
+        };
         PresetSettings {
             layers: self.layers.unwrap_or(base.layers),
             hidden: self.hidden.unwrap_or(base.hidden),
@@ -187,7 +250,7 @@ impl SettingArgs {
         activation: Activation,
         data: &NodeDataset,
     ) -> MaxKModelConfig {
-        let settings = self.settings(architecture, data);
+        let settings = self.settings(Kind::Maxk(architecture), data);
         let (features, classes) = (data.feature_width(), data.classes());
         MaxKModelConfig::new(architecture, features, settings.hidden, classes)
             .with_layers(settings.layers)
@@ -195,18 +258,33 @@ impl SettingArgs {
             .with_dropout(settings.dropout)
     }
 
-    /// The training configuration.
-    pub fn training(
+    /// The plain model's configuration.
+    pub fn plain_model(
         &self,
-        architecture: Architecture,
-        seed: u64,
+        conv: ConvKind,
+        activation: Activation,
         data: &NodeDataset,
-    ) -> TrainConfig {
-        let settings = self.settings(architecture, data);
+    ) -> PlainModelConfig {
+        let settings = self.settings(Kind::Plain(conv), data);
+        let (features, classes) = (data.feature_width(), data.classes());
+        PlainModelConfig::new(conv, features, settings.hidden, classes)
+            .with_layers(settings.layers)
+            .with_activation(activation)
+            .with_dropout(settings.dropout)
+            .with_heads(self.heads.unwrap_or(8))
+    }
+
+    /// The training configuration.
+    pub fn training(&self, kind: Kind, seed: u64, data: &NodeDataset) -> TrainConfig {
+        let settings = self.settings(kind, data);
+        let weight_decay = match kind {
+            Kind::Maxk(_) => 0.0,
+            Kind::Plain(_) => 5e-4,
+        };
         TrainConfig::new()
             .with_epochs(settings.epochs)
             .with_lr(settings.lr)
-            .with_weight_decay(self.weight_decay)
+            .with_weight_decay(self.weight_decay.unwrap_or(weight_decay))
             .with_patience(self.patience)
             .with_seed(seed)
             .with_metric(Some(settings.metric))

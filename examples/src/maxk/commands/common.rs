@@ -8,12 +8,12 @@ use sparsek_examples::{
 };
 use sparsek_gnn::{
     datasets::NodeDataset,
-    nn::{MaxKModel, MaxKModelConfig},
+    nn::{Activation, MaxKModelConfig, NodeModelConfig, PlainModelConfig},
     train::{EpochReport, RunLog, RunSummary, TrainConfig, TrainOutcome, Trainer},
 };
 
 use crate::{
-    cli::name,
+    cli::{name, plain_name},
     progress::{Display, Plain},
     stop,
 };
@@ -28,6 +28,42 @@ pub enum Ended {
 }
 
 pub(super) type Done<T = Ended> = Result<T, Box<dyn Error>>;
+
+/// A model as logs and tables show it.
+pub(super) trait Described: NodeModelConfig {
+    fn name(&self) -> &'static str;
+    fn activation(&self) -> Activation;
+    /// Width of hidden layers, number of convolutions, dropout.
+    fn sizes(&self) -> (usize, usize, f64);
+}
+
+impl Described for MaxKModelConfig {
+    fn name(&self) -> &'static str {
+        name(self.architecture)
+    }
+
+    fn activation(&self) -> Activation {
+        self.activation
+    }
+
+    fn sizes(&self) -> (usize, usize, f64) {
+        (self.d_hidden, self.layers, self.dropout)
+    }
+}
+
+impl Described for PlainModelConfig {
+    fn name(&self) -> &'static str {
+        plain_name(self.conv)
+    }
+
+    fn activation(&self) -> Activation {
+        self.activation
+    }
+
+    fn sizes(&self) -> (usize, usize, f64) {
+        (self.d_hidden, self.layers, self.dropout)
+    }
+}
 
 pub(super) fn devices(backends: &[Backend]) -> Vec<Device> {
     backends.iter().map(|b| b.device.clone()).collect()
@@ -57,16 +93,17 @@ pub(super) fn announce(backends: &[Backend], data: &NodeDataset) {
 }
 
 /// Trains, logs and prints a model; returns no summary when interrupted.
-pub(super) fn run(
-    trainer: Trainer<'_, MaxKModelConfig>,
+pub(super) fn run<C: Described>(
+    trainer: Trainer<'_, C>,
     backends: &[Backend],
     config: &TrainConfig,
-    model: &MaxKModelConfig,
+    model: &C,
     (data, settings): (&NodeDataset, &str),
     mut log: Option<&mut RunLog>,
     plain: Plain,
-) -> Done<(TrainOutcome<MaxKModel>, Option<RunSummary>)> {
-    let activation = model.activation.to_string();
+) -> Done<(TrainOutcome<C::Model>, Option<RunSummary>)> {
+    let activation = model.activation().to_string();
+    let (hidden, layers, dropout) = model.sizes();
     if let Some(log) = &mut log {
         log.begin(trainer.id());
         // The log may lack saved epochs.
@@ -89,12 +126,12 @@ pub(super) fn run(
         backend: backends[0].choice.to_string(),
         device: names.join(", "),
         dataset: data.name().to_string(),
-        model: name(model.architecture).to_string(),
+        model: model.name().to_string(),
         metric: config.metric_for(data).name().to_string(),
         activation: activation.clone(),
-        hidden: model.d_hidden,
-        layers: model.layers,
-        dropout: model.dropout,
+        hidden,
+        layers,
+        dropout,
         lr: config.lr,
         weight_decay: config.weight_decay,
         seed: config.seed,
@@ -124,9 +161,9 @@ pub(super) fn run(
 }
 
 /// Everything that determines a result but backend and dataset name.
-pub(super) fn configuration(
+pub(super) fn configuration<C: NodeModelConfig>(
     config: &TrainConfig,
-    model: &MaxKModelConfig,
+    model: &C,
     (data, settings): (&NodeDataset, &str),
 ) -> Done<String> {
     let edges = data.graph().edges();

@@ -16,7 +16,7 @@ use sparsek_gnn::{
 
 use super::common::{Done, Ended, announce, check_output, configuration, named, run};
 use crate::{
-    cli::{CompareArgs, looped, name},
+    cli::{CompareArgs, Kind, StructureName, looped, name},
     figure::{self, Panel, Point},
     progress::Plain,
     stop,
@@ -40,12 +40,14 @@ pub fn compare(args: &CompareArgs) -> Done {
     let wanted: Vec<(Architecture, bool)> = args
         .models
         .iter()
-        .map(|model| {
-            let architecture = model.architecture();
-            let loops = args.settings.settings(architecture, &data).self_loops;
-            (architecture, loops || args.data.self_loops)
+        .map(|model| match model.kind(StructureName::Maxk)? {
+            Kind::Maxk(architecture) => {
+                let loops = args.settings.settings(Kind::Maxk(architecture), &data).self_loops;
+                Ok((architecture, loops || args.data.self_loops))
+            }
+            Kind::Plain(_) => unreachable!("the structure is not plain"),
         })
-        .collect();
+        .collect::<Result<_, String>>()?;
     let every = wanted.iter().all(|&(_, loops)| loops);
     let some = wanted.iter().any(|&(_, loops)| loops);
     let data = looped(data, every);
@@ -59,7 +61,7 @@ pub fn compare(args: &CompareArgs) -> Done {
     let times = times.transpose()?;
     for &(architecture, data) in &datasets {
         for &activation in &activations {
-            let config = args.settings.training(architecture, 0, data);
+            let config = args.settings.training(Kind::Maxk(architecture), 0, data);
             let model = args.settings.model(architecture, activation, data);
             Trainer::new(&config, &model, data)?;
             if let Some(times) = &times {
@@ -129,7 +131,7 @@ fn one(
     backend: &Backend,
     (earlier, log): (&[RunSummary], &mut RunLog),
 ) -> Done<Option<RunSummary>> {
-    let config = args.settings.training(architecture, seed, data);
+    let config = args.settings.training(Kind::Maxk(architecture), seed, data);
     let model = args.settings.model(architecture, activation, data);
     let settings = args.data.settings();
     let configuration = configuration(&config, &model, (data, &settings))?;

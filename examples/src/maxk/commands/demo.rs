@@ -94,7 +94,7 @@ fn table(runs: &[(&MaxKModelConfig, TrainOutcome<MaxKModel>)], nodes: usize, dev
 fn kept(model: &MaxKModelConfig, device: &Device) -> (usize, usize) {
     let row = Tensor::<2>::zeros([1, model.d_hidden], device);
     match model.activation {
-        Activation::Relu => (model.d_hidden, model.d_hidden * row.dtype().size()),
+        Activation::Relu | Activation::Elu => (model.d_hidden, model.d_hidden * row.dtype().size()),
         Activation::MaxK { k, method } => {
             let row = sparse_topk(row, k, method);
             let element = row.dtype().size() + row.columns().dtype().size();

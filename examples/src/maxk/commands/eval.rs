@@ -3,16 +3,24 @@ use std::slice;
 
 use sparsek_examples::{backend, say};
 use sparsek_gnn::{
-    nn::MaxKModelConfig,
+    nn::{MaxKModelConfig, PlainModelConfig},
     train::{CheckpointDir, evaluate},
 };
 
-use super::common::{Done, Ended, announce};
-use crate::cli::{EvalArgs, looped, name};
+use super::common::{Described, Done, Ended, announce};
+use crate::cli::{EvalArgs, looped};
 
 /// Evaluates a checkpoint's best model.
 pub fn eval(args: &EvalArgs) -> Done {
-    let saved = CheckpointDir::new(&args.checkpoint).open::<MaxKModelConfig>()?;
+    let plain = CheckpointDir::new(&args.checkpoint).open::<PlainModelConfig>().is_ok();
+    match plain {
+        true => eval_as::<PlainModelConfig>(args),
+        false => eval_as::<MaxKModelConfig>(args),
+    }
+}
+
+fn eval_as<C: Described>(args: &EvalArgs) -> Done {
+    let saved = CheckpointDir::new(&args.checkpoint).open::<C>()?;
     let (training, best) = (saved.train_config(), saved.best_report()?);
     let options = args.data.adopt(saved.preparation(), args.other_data)?;
     let data = looped(options.load()?, options.self_loops);
@@ -28,8 +36,8 @@ pub fn eval(args: &EvalArgs) -> Done {
     let found = evaluate(training, config, &model, &data, &backend.device)?;
     say!(
         "{} {}, {}: epoch {} train {:.4} val {:.4} test {:.4}",
-        name(config.architecture),
-        config.activation,
+        config.name(),
+        config.activation(),
         training.metric_for(&data).name(),
         best.epoch,
         found.train,

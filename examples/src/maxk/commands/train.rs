@@ -5,13 +5,13 @@ use sparsek_examples::{
     program::{check_paths, commit, create},
 };
 use sparsek_gnn::{
-    nn::MaxKModelConfig,
+    datasets::NodeDataset,
     train::{CheckpointDir, RunLog, Trainer},
 };
 
-use super::common::{Done, Ended, announce, check_output, devices, named, run};
+use super::common::{Described, Done, Ended, announce, check_output, devices, named, run};
 use crate::{
-    cli::{TrainArgs, looped, name},
+    cli::{Kind, TrainArgs, looped},
     plot::{self, Across, Curves},
     progress::Plain,
     stop,
@@ -19,28 +19,44 @@ use crate::{
 
 /// Trains one model.
 pub fn train(args: &TrainArgs) -> Done {
-    let architecture = args.model.architecture();
-    let activation = args.activation()?;
+    let kind = args.kind()?;
+    let activation = args.activation(kind)?;
+    let settings = &args.settings;
+    match kind {
+        Kind::Maxk(architecture) => {
+            train_as(args, kind, |data| settings.model(architecture, activation, data))
+        }
+        Kind::Plain(conv) => {
+            train_as(args, kind, |data| settings.plain_model(conv, activation, data))
+        }
+    }
+}
+
+fn train_as<C: Described>(
+    args: &TrainArgs,
+    kind: Kind,
+    configure: impl FnOnce(&NodeDataset) -> C,
+) -> Done {
     args.settings.check()?;
     let manifest = args.checkpoint.iter().map(|dir| dir.join("manifest.json"));
     check_paths(args.data.inputs().into_iter().chain(manifest), args.log.iter().chain(&args.plot))?;
     let checkpoint = args.checkpoint.as_ref().map(CheckpointDir::new);
     let options = match &checkpoint {
         Some(checkpoint) if args.resume => {
-            let saved = checkpoint.open::<MaxKModelConfig>()?;
+            let saved = checkpoint.open::<C>()?;
             args.data.adopt(saved.preparation(), false)?
         }
         _ => args.data.clone(),
     };
     let data = options.load()?;
-    let loops = args.settings.settings(architecture, &data).self_loops || options.self_loops;
+    let loops = args.settings.settings(kind, &data).self_loops || options.self_loops;
     let data = looped(data, loops);
-    let config = args.settings.training(architecture, args.seed, &data);
+    let config = args.settings.training(kind, args.seed, &data);
     let config = match args.save_every {
         Some(epochs) => config.with_save_every(epochs),
         None => config,
     };
-    let model = args.settings.model(architecture, activation, &data);
+    let model = configure(&data);
     let trainer = Trainer::new(&config, &model, &data)?;
     let trainer = trainer.with_preparation(options.preparation(loops));
     let trainer = match checkpoint {
@@ -74,9 +90,9 @@ pub fn train(args: &TrainArgs) -> Done {
     }
     let history = [&outcome.earlier[..], &outcome.history[..]].concat();
     if let (Some(file), Some(mut drawing)) = (&args.plot, drawing) {
-        let label = activation.to_string();
+        let label = model.activation().to_string();
         let curves = Curves { label: &label, history: &history };
-        let title = format!("{} on {}", name(architecture).to_uppercase(), data.name());
+        let title = format!("{} on {}", model.name().to_uppercase(), data.name());
         let drawn = plot::write(&mut drawing, &title, &[curves], Across::Epochs);
         drawn.map_err(|error| named(file, error))?;
         commit(file, drawing)?;

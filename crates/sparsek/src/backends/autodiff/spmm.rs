@@ -34,7 +34,7 @@ impl<B: Backend> std::fmt::Debug for State<B> {
     }
 }
 
-impl<B: Backend + SpmmGradientOps> State<B> {
+impl<B: Backend + SpmmOps + SpmmGradientOps> State<B> {
     fn right(self, upstream: FloatTensor<B>) -> FloatTensor<B> {
         match self.columns {
             None => {
@@ -60,7 +60,7 @@ impl<B: Backend + SpmmGradientOps> State<B> {
 #[derive(Debug)]
 struct ProductGradient;
 
-impl<B: Backend + SpmmGradientOps> Backward<B, 1> for ProductGradient {
+impl<B: Backend + SpmmOps + SpmmGradientOps> Backward<B, 1> for ProductGradient {
     type State = State<B>;
 
     fn backward(
@@ -76,7 +76,7 @@ impl<B: Backend + SpmmGradientOps> Backward<B, 1> for ProductGradient {
 #[derive(Debug)]
 struct WeightedGradient;
 
-impl<B: Backend + SpmmGradientOps> Backward<B, 2> for WeightedGradient {
+impl<B: Backend + SpmmOps + SpmmGradientOps> Backward<B, 2> for WeightedGradient {
     type State = State<B>;
 
     fn backward(
@@ -132,6 +132,48 @@ impl<B: Backend + SpmmGradientOps> Backward<B, 1> for MaximumGradient {
     }
 }
 
+#[derive(Clone)]
+struct Sampled<B: Backend> {
+    left: FloatTensor<B>,
+    right: FloatTensor<B>,
+    factors: Factors<B>,
+    operator: Operator<B>,
+}
+
+impl<B: Backend> std::fmt::Debug for Sampled<B> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Sampled")
+    }
+}
+
+/// Both gradients are products with the upstream gradient as weights.
+#[derive(Debug)]
+struct SampledGradient;
+
+impl<B: Backend + SpmmOps + SpmmGradientOps> Backward<B, 2> for SampledGradient {
+    type State = Sampled<B>;
+
+    fn backward(
+        self,
+        ops: Ops<Self::State, 2>,
+        grads: &mut Gradients,
+        _checkpointer: &mut Checkpointer,
+    ) {
+        let [node_left, node_right] = ops.parents;
+        let weights = Factor::Each(grads.consume::<B>(&ops.node));
+        let Sampled { left, right, factors, operator } = ops.state;
+        let factors = Factors { weights, ..factors };
+        if let Some(node) = node_left {
+            let gradient = B::spmm(right, factors.clone(), operator.clone());
+            grads.register::<B>(node.id, gradient);
+        }
+        if let Some(node) = node_right {
+            let gradient = B::spmm_transposed(left, factors.transposed(), operator.transposed());
+            grads.register::<B>(node.id, gradient);
+        }
+    }
+}
+
 fn inner<B: Backend, C: CheckpointStrategy>(operator: Operator<Autodiff<B, C>>) -> Operator<B> {
     Operator {
         indptr: operator.indptr,
@@ -155,7 +197,15 @@ fn constant<B: Backend, C: CheckpointStrategy>(factor: Factor<Autodiff<B, C>>) -
     }
 }
 
-fn product<B: Backend + SpmmGradientOps, C: CheckpointStrategy>(
+fn constants<B: Backend, C: CheckpointStrategy>(factors: Factors<Autodiff<B, C>>) -> Factors<B> {
+    Factors {
+        weights: constant(factors.weights),
+        rows: constant(factors.rows),
+        cols: constant(factors.cols),
+    }
+}
+
+fn product<B: Backend + SpmmOps + SpmmGradientOps, C: CheckpointStrategy>(
     values: FloatTensor<Autodiff<B, C>>,
     columns: Columns<B>,
     factors: Factors<Autodiff<B, C>>,
@@ -170,11 +220,7 @@ fn product<B: Backend + SpmmGradientOps, C: CheckpointStrategy>(
     let values = values.into_primitive();
     let state = State {
         operator: inner(operator),
-        factors: Factors {
-            weights: constant(factors.weights),
-            rows: constant(factors.rows),
-            cols: constant(factors.cols),
-        },
+        factors: constants(factors),
         columns,
         values: node_weights.is_some().then(|| values.clone()),
     };
@@ -247,5 +293,23 @@ impl<B: Backend + SpmmOps + SpmmGradientOps, C: CheckpointStrategy> SpmmOps for 
         let (y, winners) = B::spmm_max_winners(x.into_primitive(), operator.clone());
         let kind = MaximumGradient.prepare::<C>([node]).compute_bound().stateful();
         finish(kind, (winners, operator), y)
+    }
+
+    fn sddmm(
+        left: FloatTensor<Self>,
+        right: FloatTensor<Self>,
+        factors: Factors<Self>,
+        operator: Operator<Self>,
+    ) -> FloatTensor<Self> {
+        let nodes = [left.node(), right.node()];
+        let state = Sampled {
+            left: left.into_primitive(),
+            right: right.into_primitive(),
+            factors: constants(factors),
+            operator: inner(operator),
+        };
+        let Sampled { left, right, factors, operator } = state.clone();
+        let output = B::sddmm(left, right, factors, operator);
+        finish(SampledGradient.prepare::<C>(nodes).compute_bound().stateful(), state, output)
     }
 }

@@ -198,6 +198,25 @@ impl SpmmOps for CubeBackend {
     fn spmm_max(x: FloatTensor<Self>, operator: Operator<Self>) -> FloatTensor<Self> {
         Self::spmm_max_winners(x, operator).0
     }
+
+    fn sddmm(
+        left: FloatTensor<Self>,
+        right: FloatTensor<Self>,
+        factors: Factors<Self>,
+        operator: Operator<Self>,
+    ) -> FloatTensor<Self> {
+        let [left, right] = [left, right].map(into_contiguous);
+        let sparse = Sparse::new(operator, factors, None);
+        let output = spmm::sddmm(
+            &left.client,
+            &sparse.operand(),
+            &left.handle,
+            &right.handle,
+            dtype_to_elem_type(left.dtype),
+            right.shape()[1],
+        );
+        result("sddmm", output, &left, [sparse.size[2]])
+    }
 }
 
 impl SpmmGradientOps for CubeBackend {
@@ -243,25 +262,6 @@ impl SpmmGradientOps for CubeBackend {
         let output = spmm::gradient(client, &product, x.values, &x);
         let shape = rows.columns.shape();
         result("the gradient of spmm_compressed", output, &rows.values, shape)
-    }
-
-    fn sddmm(
-        left: FloatTensor<Self>,
-        right: FloatTensor<Self>,
-        factors: Factors<Self>,
-        operator: Operator<Self>,
-    ) -> FloatTensor<Self> {
-        let [left, right] = [left, right].map(into_contiguous);
-        let sparse = Sparse::new(operator, factors, None);
-        let output = spmm::sddmm(
-            &left.client,
-            &sparse.operand(),
-            &left.handle,
-            &right.handle,
-            dtype_to_elem_type(left.dtype),
-            right.shape()[1],
-        );
-        result("sddmm", output, &left, [sparse.size[2]])
     }
 
     fn sddmm_compressed(

@@ -252,6 +252,25 @@ impl SpmmOps for Flex {
     fn spmm_max(x: FloatTensor<Self>, operator: Operator<Self>) -> FloatTensor<Self> {
         Self::spmm_max_winners(x, operator).0
     }
+
+    fn sddmm(
+        left: FloatTensor<Self>,
+        right: FloatTensor<Self>,
+        factors: Factors<Self>,
+        operator: Operator<Self>,
+    ) -> FloatTensor<Self> {
+        let right = right.to_contiguous();
+        let width = right.layout().shape()[1];
+        with_float!(right.dtype(), E => {
+            let source: &[E] = right.as_slice().expect("contiguous");
+            dots::<E>(left, width, factors, operator, |column, left| {
+                let right = &source[column * width..][..width];
+                let mut sum = <E as Float>::Sum::default();
+                left.iter().zip(right).for_each(|(a, b)| sum += a.widen() * b.widen());
+                sum
+            })
+        })
+    }
 }
 
 impl SpmmGradientOps for Flex {
@@ -288,25 +307,6 @@ impl SpmmGradientOps for Flex {
                 }
             })
         }))
-    }
-
-    fn sddmm(
-        left: FloatTensor<Self>,
-        right: FloatTensor<Self>,
-        factors: Factors<Self>,
-        operator: Operator<Self>,
-    ) -> FloatTensor<Self> {
-        let right = right.to_contiguous();
-        let width = right.layout().shape()[1];
-        with_float!(right.dtype(), E => {
-            let source: &[E] = right.as_slice().expect("contiguous");
-            dots::<E>(left, width, factors, operator, |column, left| {
-                let right = &source[column * width..][..width];
-                let mut sum = <E as Float>::Sum::default();
-                left.iter().zip(right).for_each(|(a, b)| sum += a.widen() * b.widen());
-                sum
-            })
-        })
     }
 
     fn sddmm_compressed(

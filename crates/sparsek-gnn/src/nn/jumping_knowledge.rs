@@ -1,0 +1,37 @@
+//! Joins the results of layers.
+use burn::{config::Config, tensor::Tensor};
+
+/// PyG's `JumpingKnowledge` in its modes `cat` and `max`. No parameters. Xu et al., ICML 2018.
+///
+/// ```
+/// # #[cfg(feature = "flex")] {
+/// use burn::tensor::{Device, Tensor};
+/// use sparsek_gnn::nn::JumpingKnowledge;
+///
+/// let of = |x: [[f32; 2]; 1]| Tensor::<2>::from_floats(x, &Device::flex());
+/// let y = JumpingKnowledge::Max.forward(vec![of([[1.0, 4.0]]), of([[3.0, 2.0]])]);
+/// assert_eq!(y.try_into_vec_as::<f32>().unwrap(), [3.0, 4.0]);
+/// # }
+/// ```
+#[derive(Config, Copy, Debug, PartialEq, Eq)]
+pub enum JumpingKnowledge {
+    /// Side by side.
+    Cat,
+    /// Elementwise maximum; the gradient goes to the first of equal ones.
+    Max,
+}
+
+impl JumpingKnowledge {
+    /// Results of layers, each [nodes, d] → [nodes, layers × d] or [nodes, d]; panics without a
+    /// layer, for other sizes, or, for the maximum, for other widths.
+    pub fn forward(&self, layers: Vec<Tensor<2>>) -> Tensor<2> {
+        match self {
+            Self::Cat => Tensor::cat(layers, 1),
+            Self::Max => {
+                let all = Tensor::stack::<3>(layers, 2).max_dim(2);
+                let [nodes, width, _] = all.dims();
+                all.reshape([nodes, width])
+            }
+        }
+    }
+}

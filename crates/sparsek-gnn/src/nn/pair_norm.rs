@@ -1,0 +1,45 @@
+//! Normalization of distances between nodes.
+use burn::{config::Config, tensor::Tensor};
+
+/// PyG's `PairNorm`, with its defaults: centers columns, then scales the rows, so that the total
+/// squared distance of nodes stays constant over layers.
+///
+/// With `c = x - mean x` over nodes: `y = s c / √(ε + mean_i ‖c[i]‖²)`, or, individually,
+/// `y[i] = s c[i] / (ε + ‖c[i]‖)`. No parameters. Zhao and Akoglu, ICLR 2020.
+///
+/// ```
+/// # #[cfg(feature = "flex")] {
+/// use burn::tensor::{Device, Tensor};
+/// use sparsek_gnn::nn::PairNorm;
+///
+/// let x = Tensor::<2>::from_floats([[1.0, 0.0], [5.0, 0.0]], &Device::flex());
+/// let y = PairNorm::new().forward(x).try_into_vec_as::<f32>().unwrap();
+/// assert!((y[0] + 1.0).abs() < 1e-5 && (y[2] - 1.0).abs() < 1e-5);
+/// # }
+/// ```
+#[derive(Config, Debug, PartialEq)]
+pub struct PairNorm {
+    /// Scale s.
+    #[config(default = 1.0)]
+    pub scale: f64,
+    /// Whether each row is scaled by its own norm.
+    #[config(default = false)]
+    pub individually: bool,
+    /// ε.
+    #[config(default = 1e-5)]
+    pub epsilon: f64,
+}
+
+impl PairNorm {
+    /// [nodes, width] → [nodes, width]. Individually, a row equal to the mean has gradient 0.
+    pub fn forward(&self, x: Tensor<2>) -> Tensor<2> {
+        let centered = x.clone() - x.mean_dim(0);
+        let squares = centered.clone().square().sum_dim(1);
+        let length = match self.individually {
+            // The root's slope at 0 is infinite.
+            true => squares.clamp_min(1e-24).sqrt() + self.epsilon,
+            false => (squares.mean_dim(0) + self.epsilon).sqrt(),
+        };
+        centered * self.scale / length
+    }
+}
