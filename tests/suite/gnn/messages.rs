@@ -175,7 +175,8 @@ fn extremes(backend: &Backend) -> Result<(), String> {
 
 fn refusals(backend: &Backend) -> Result<(), String> {
     let (edges, four) = (edges(backend), column(&[0.0; 4], backend));
-    let refused: [(&str, Box<dyn Fn() -> Tensor<2>>); 4] = [
+    type Call<'a> = Box<dyn Fn() -> Tensor<2> + 'a>;
+    let refused: [(&str, Call); 4] = [
         ("gather: x: 4, but the pattern needs 3", Box::new(|| edges.gather(four.clone()))),
         (
             "scatter_min: messages: 4, but the pattern needs 6",

@@ -12,7 +12,7 @@ use super::{
         LONG_CUBE_UNITS, LONG_ROW, LONG_SAMPLE, LONG_SAMPLE_ITEMS, LONG_SAMPLED_UNITS, MAX_LISTED,
         MAX_UNIT_COLS, RADIX_TILE_BYTES, RADIX_UNITS, REGISTER_ITEMS, SAMPLE_ITEMS, SAMPLE_MARGIN,
         SAMPLE_SLACK, SAMPLED_COLS, SAMPLED_COLS_PER_UNIT, SAMPLED_MAX_UNITS, SAMPLED_MIN_UNITS,
-        TILE_ITEMS, TILE_STEPS, UNIT_BLOCK,
+        STARTS_FILTER_COLS, TILE_ITEMS, TILE_STEPS, UNIT_BLOCK,
     },
     types::{MAX_COLS, Routine, Rows},
 };
@@ -146,6 +146,7 @@ pub(crate) fn cube_units(client: &Client, cols: usize) -> u32 {
 /// Chooses the first routine that can run:
 ///
 /// ```text
+/// planes, starts, cols >= STARTS_FILTER_COLS, many rows: plane, filter, block
 /// planes, ragged:                                       plane, block, filter
 /// planes, k <= DELEGATE_SELECTED, cols < DELEGATE_COLS: plane, delegate, block
 /// planes, else cols >= FILTER_COLS, many rows:          filter, sampled, block
@@ -159,7 +160,11 @@ pub(crate) fn select(client: &Client, problem: &RowProblem) -> Result<Routine, K
     let few = problem.cols < DELEGATE_COLS && problem.k <= DELEGATE_SELECTED;
     let long = problem.cols >= SAMPLED_COLS;
     let filters = problem.cols >= FILTER_COLS && problem.rows >= FILTER_ROWS;
+    let by_elements = problem.starts && problem.cols >= STARTS_FILTER_COLS;
     let preferred: &[Routine] = match (planes, few, long) {
+        (true, _, _) if by_elements && problem.rows >= FILTER_ROWS => {
+            &[Routine::Plane, Routine::Filter, Routine::Block]
+        }
         (true, _, _) if problem.ragged => &[Routine::Plane, Routine::Block, Routine::Filter],
         (true, true, _) => &[Routine::Plane, Routine::Delegate, Routine::Block],
         (true, false, true) if filters => &[Routine::Filter, Routine::Sampled, Routine::Block],

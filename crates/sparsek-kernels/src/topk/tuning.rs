@@ -12,6 +12,8 @@ pub(crate) const SAMPLED_COLS: usize = 1 << 13;
 /// From here `filter` does, for as many rows.
 pub(crate) const FILTER_COLS: usize = 1 << 16;
 pub(crate) const FILTER_ROWS: usize = 256;
+/// From here `filter` precedes `block` for as many rows that are read by elements.
+pub(crate) const STARTS_FILTER_COLS: usize = 1 << 14;
 /// `delegate` precedes all for shorter rows.
 pub(crate) const DELEGATE_COLS: usize = 1 << 14;
 pub(crate) const DELEGATE_SELECTED: usize = 32;
