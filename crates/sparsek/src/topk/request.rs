@@ -123,7 +123,7 @@ mod tests {
         super::{
             masks::{topk_mask, try_topk_mask},
             ragged::{
-                argtopk_ragged, topk_mask_ragged, topk_ragged, try_argtopk_ragged,
+                RowBounds, argtopk_ragged, topk_mask_ragged, topk_ragged, try_argtopk_ragged,
                 try_topk_mask_ragged, try_topk_ragged,
             },
             rows::{argtopk, topk, try_argtopk, try_topk},
