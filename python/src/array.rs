@@ -45,7 +45,8 @@ pub trait Number: Element + Send + Sync + 'static {
 macro_rules! numbers {
     ($($number:ty: $little:literal, $big:literal;)*) => {
         $(impl Number for $number {
-            const TYPESTR: &'static str = if cfg!(target_endian = "little") { $little } else { $big };
+            const TYPESTR: &'static str =
+                if cfg!(target_endian = "little") { $little } else { $big };
         })*
     };
 }
