@@ -73,6 +73,10 @@ pub struct MaxKModelConfig {
 ///   lin_out; convolutions with bias, without weight or added loops
 /// - GIN: as GCN, with [`GinConv`]
 ///
+/// [`SageConv`]: super::SageConv
+/// [`GcnConv`]: super::GcnConv
+/// [`GinConv`]: super::GinConv
+///
 /// Dropout is drawn for kept values only, in both representations.
 #[derive(Module, Debug)]
 pub struct MaxKModel {
