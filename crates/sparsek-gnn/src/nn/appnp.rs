@@ -17,7 +17,7 @@ pub struct AppnpConvConfig {
     pub hops: usize,
     /// Share α of the input in each hop: the probability of a restart.
     pub alpha: f64,
-    /// Dropout of edges, drawn in each hop.
+    /// Dropout of edges, drawn in each hop, for inputs on an autodiff device as Burn's dropout.
     #[config(default = 0.0)]
     pub dropout: f64,
     /// Whether every node gets one self-loop.
