@@ -36,19 +36,24 @@ pub(super) fn looped(graph: &Graph, self_loops: bool) -> Graph {
 }
 
 /// Softmax over the edges into a node, dropped edges, weighted sums, heads side by side or their
-/// mean.
+/// mean, and the bias.
 pub(super) fn attend(
     edges: &MessagePassing,
     scores: Tensor<2>,
     dropout: &Dropout,
     x: Tensor<3>,
     concat: bool,
+    bias: Option<&Param<Tensor<1>>>,
 ) -> Tensor<2> {
     let weights = drop_elements(dropout, edges.edge_softmax(scores));
     let y = edges.propagate(weights, x);
     let [rows, heads, width] = y.dims();
-    match concat {
+    let y: Tensor<2> = match concat {
         true => y.reshape([rows, heads * width]),
         false => y.mean_dim(1).reshape([rows, width]),
+    };
+    match bias {
+        Some(bias) => y + bias.val().unsqueeze(),
+        None => y,
     }
 }

@@ -108,10 +108,6 @@ impl GatConv {
         let sources = edges.gather(head_products(h.clone(), &self.source));
         let targets = edges.gather_targets(head_products(h.clone(), &self.target));
         let scores = leaky_relu(sources + targets, self.negative_slope);
-        let y = attend(&edges, scores, &self.dropout, h, self.concat);
-        match &self.bias {
-            Some(bias) => y + bias.val().unsqueeze(),
-            None => y,
-        }
+        attend(&edges, scores, &self.dropout, h, self.concat, self.bias.as_ref())
     }
 }

@@ -119,10 +119,6 @@ impl GatV2Conv {
         let messages = leaky_relu(messages, self.negative_slope);
         let scores = head_products(split_heads(messages, self.heads), &self.attention);
         let source = split_heads(source, self.heads);
-        let y = attend(&edges, scores, &self.dropout, source, self.concat);
-        match &self.bias {
-            Some(bias) => y + bias.val().unsqueeze(),
-            None => y,
-        }
+        attend(&edges, scores, &self.dropout, source, self.concat, self.bias.as_ref())
     }
 }

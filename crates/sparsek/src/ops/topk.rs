@@ -82,16 +82,16 @@ mod shapes {
 
     pub(super) fn selected(
         input: &TensorSpec,
-        lengths: &BoundsMetadata,
+        bounds: &BoundsMetadata,
         spec: &TopkSpec,
     ) -> (TensorSpec, TensorSpec) {
-        let indices = indices(input, lengths, spec);
+        let indices = indices(input, bounds, spec);
         (TensorSpec::new(indices.shape.clone(), input.dtype), indices)
     }
 
     pub(super) fn indices(
         input: &TensorSpec,
-        _lengths: &BoundsMetadata,
+        _bounds: &BoundsMetadata,
         spec: &TopkSpec,
     ) -> TensorSpec {
         TensorSpec::new(with_last(&input.shape, spec.options.k), DType::from(spec.index))
@@ -123,7 +123,7 @@ pub trait TopkOps: Backend {
     #[fusion(meta = shapes::selected)]
     fn topk_float(
         input: FloatTensor<Self>,
-        #[extension_type] lengths: Bounds<Self>,
+        #[extension_type] bounds: Bounds<Self>,
         spec: TopkSpec,
     ) -> (FloatTensor<Self>, IntTensor<Self>);
 
@@ -131,7 +131,7 @@ pub trait TopkOps: Backend {
     #[fusion(meta = shapes::selected)]
     fn topk_int(
         input: IntTensor<Self>,
-        #[extension_type] lengths: Bounds<Self>,
+        #[extension_type] bounds: Bounds<Self>,
         spec: TopkSpec,
     ) -> (IntTensor<Self>, IntTensor<Self>);
 
@@ -139,7 +139,7 @@ pub trait TopkOps: Backend {
     #[fusion(meta = shapes::indices)]
     fn argtopk_float(
         input: FloatTensor<Self>,
-        #[extension_type] lengths: Bounds<Self>,
+        #[extension_type] bounds: Bounds<Self>,
         spec: TopkSpec,
     ) -> IntTensor<Self>;
 
@@ -147,7 +147,7 @@ pub trait TopkOps: Backend {
     #[fusion(meta = shapes::indices)]
     fn argtopk_int(
         input: IntTensor<Self>,
-        #[extension_type] lengths: Bounds<Self>,
+        #[extension_type] bounds: Bounds<Self>,
         spec: TopkSpec,
     ) -> IntTensor<Self>;
 
@@ -155,7 +155,7 @@ pub trait TopkOps: Backend {
     #[fusion(dtype = input, shape = input)]
     fn topk_mask(
         input: FloatTensor<Self>,
-        #[extension_type] lengths: Bounds<Self>,
+        #[extension_type] bounds: Bounds<Self>,
         spec: TopkSpec,
     ) -> FloatTensor<Self>;
 
@@ -182,10 +182,10 @@ pub trait TopkOps: Backend {
 )]
 pub trait TopkGradientOps: Backend {
     /// [`TopkOps::topk_mask`] and ascending indices.
-    #[fusion(meta = |input, lengths, spec| (input.clone(), shapes::indices(input, lengths, spec)))]
+    #[fusion(meta = |input, bounds, spec| (input.clone(), shapes::indices(input, bounds, spec)))]
     fn topk_mask_indices(
         input: FloatTensor<Self>,
-        #[extension_type] lengths: Bounds<Self>,
+        #[extension_type] bounds: Bounds<Self>,
         spec: TopkSpec,
     ) -> (FloatTensor<Self>, IntTensor<Self>);
 

@@ -62,12 +62,12 @@ pub fn try_topk_mask<const D: usize>(
 /// Mask of a checked request.
 pub(super) fn masked<const D: usize>(
     x: Tensor<D>,
-    lengths: Bounds<Dispatch>,
+    bounds: Bounds<Dispatch>,
     dim: usize,
     spec: TopkSpec,
 ) -> Tensor<D> {
     let x = x.swap_dims(dim, D - 1).into_dispatch();
-    let masked = <Dispatch as TopkOps>::topk_mask(x, lengths, spec);
+    let masked = <Dispatch as TopkOps>::topk_mask(x, bounds, spec);
     Tensor::<D>::from_dispatch(masked).swap_dims(dim, D - 1)
 }
 

@@ -85,25 +85,25 @@ pub fn try_topk<const D: usize, K: Ordered>(
 /// Values and indices of a checked request.
 pub(super) fn pairs<const D: usize, K: Ordered>(
     x: Tensor<D, K>,
-    lengths: Bounds<Dispatch>,
+    bounds: Bounds<Dispatch>,
     dim: usize,
     spec: TopkSpec,
 ) -> (Tensor<D, K>, Tensor<D, Int>) {
-    let (values, indices) = select(x.swap_dims(dim, D - 1), lengths, spec);
+    let (values, indices) = select(x.swap_dims(dim, D - 1), bounds, spec);
     (values.swap_dims(dim, D - 1), indices.swap_dims(dim, D - 1))
 }
 
 pub(super) fn select<const D: usize, K: Ordered>(
     x: Tensor<D, K>,
-    lengths: Bounds<Dispatch>,
+    bounds: Bounds<Dispatch>,
     spec: TopkSpec,
 ) -> (Tensor<D, K>, Tensor<D, Int>) {
     let float = x.dtype().is_float();
     let x = x.into_dispatch();
     let (values, indices) = if float {
-        <Dispatch as TopkOps>::topk_float(x, lengths, spec)
+        <Dispatch as TopkOps>::topk_float(x, bounds, spec)
     } else {
-        <Dispatch as TopkOps>::topk_int(x, lengths, spec)
+        <Dispatch as TopkOps>::topk_int(x, bounds, spec)
     };
     (Tensor::<D, K>::from_dispatch(values), Tensor::<D, Int>::from_dispatch(indices))
 }
@@ -148,16 +148,16 @@ pub fn try_argtopk<const D: usize, K: Ordered>(
 /// Indices of a checked request.
 pub(super) fn positions<const D: usize, K: Ordered>(
     x: Tensor<D, K>,
-    lengths: Bounds<Dispatch>,
+    bounds: Bounds<Dispatch>,
     dim: usize,
     spec: TopkSpec,
 ) -> Tensor<D, Int> {
     let float = x.dtype().is_float();
     let x = x.swap_dims(dim, D - 1).into_dispatch();
     let indices = if float {
-        <Dispatch as TopkOps>::argtopk_float(x, lengths, spec)
+        <Dispatch as TopkOps>::argtopk_float(x, bounds, spec)
     } else {
-        <Dispatch as TopkOps>::argtopk_int(x, lengths, spec)
+        <Dispatch as TopkOps>::argtopk_int(x, bounds, spec)
     };
     Tensor::<D, Int>::from_dispatch(indices).swap_dims(dim, D - 1)
 }

@@ -50,8 +50,8 @@ impl<B: Backend + TopkGradientOps> Backward<B, 1> for MaskGradient {
     }
 }
 
-fn inner<B: Backend, C: CheckpointStrategy>(lengths: Bounds<Autodiff<B, C>>) -> Bounds<B> {
-    match lengths {
+fn inner<B: Backend, C: CheckpointStrategy>(bounds: Bounds<Autodiff<B, C>>) -> Bounds<B> {
+    match bounds {
         Bounds::Whole => Bounds::Whole,
         Bounds::Lengths(lengths) => Bounds::Lengths(lengths),
         Bounds::Between { starts, ends } => Bounds::Between { starts, ends },
@@ -65,12 +65,12 @@ fn last_dim(shape: &burn::tensor::Shape) -> usize {
 impl<B: Backend + TopkOps + TopkGradientOps, C: CheckpointStrategy> TopkOps for Autodiff<B, C> {
     fn topk_float(
         input: FloatTensor<Self>,
-        lengths: Bounds<Self>,
+        bounds: Bounds<Self>,
         spec: TopkSpec,
     ) -> (FloatTensor<Self>, IntTensor<Self>) {
         let cols = last_dim(&input.shape());
         let node = input.node();
-        let (values, indices) = B::topk_float(input.into_primitive(), inner(lengths), spec);
+        let (values, indices) = B::topk_float(input.into_primitive(), inner(bounds), spec);
         let kind = TopkGradient.prepare::<C>([node]).compute_bound().stateful();
         let values = finish(kind, (indices.clone(), cols), values);
         (values, indices)
@@ -78,42 +78,42 @@ impl<B: Backend + TopkOps + TopkGradientOps, C: CheckpointStrategy> TopkOps for 
 
     fn topk_int(
         input: IntTensor<Self>,
-        lengths: Bounds<Self>,
+        bounds: Bounds<Self>,
         spec: TopkSpec,
     ) -> (IntTensor<Self>, IntTensor<Self>) {
-        B::topk_int(input, inner(lengths), spec)
+        B::topk_int(input, inner(bounds), spec)
     }
 
     fn argtopk_float(
         input: FloatTensor<Self>,
-        lengths: Bounds<Self>,
+        bounds: Bounds<Self>,
         spec: TopkSpec,
     ) -> IntTensor<Self> {
-        B::argtopk_float(input.into_primitive(), inner(lengths), spec)
+        B::argtopk_float(input.into_primitive(), inner(bounds), spec)
     }
 
     fn argtopk_int(
         input: IntTensor<Self>,
-        lengths: Bounds<Self>,
+        bounds: Bounds<Self>,
         spec: TopkSpec,
     ) -> IntTensor<Self> {
-        B::argtopk_int(input, inner(lengths), spec)
+        B::argtopk_int(input, inner(bounds), spec)
     }
 
     fn topk_mask(
         input: FloatTensor<Self>,
-        lengths: Bounds<Self>,
+        bounds: Bounds<Self>,
         spec: TopkSpec,
     ) -> FloatTensor<Self> {
         let node = input.node();
         let input = input.into_primitive();
-        let lengths = inner(lengths);
+        let bounds = inner(bounds);
         match MaskGradient.prepare::<C>([node]).compute_bound().stateful() {
             OpsKind::Tracked(prep) => {
-                let (output, indices) = B::topk_mask_indices(input, lengths, spec);
+                let (output, indices) = B::topk_mask_indices(input, bounds, spec);
                 prep.finish(indices, output)
             }
-            OpsKind::UnTracked(prep) => prep.finish(B::topk_mask(input, lengths, spec)),
+            OpsKind::UnTracked(prep) => prep.finish(B::topk_mask(input, bounds, spec)),
         }
     }
 

@@ -28,20 +28,20 @@ fn with_last(shape: &Shape, last: usize) -> Shape {
 
 /// Rows along the last dimension. Copies unless their stride is constant and, above `MAX_COLS`,
 /// elements are contiguous.
-fn rows_of(input: CubeTensor, lengths: Bounds<CubeBackend>) -> (CubeTensor, Rows) {
+fn rows_of(input: CubeTensor, bounds: Bounds<CubeBackend>) -> (CubeTensor, Rows) {
     let last = input.meta.num_dims() - 1;
     let dense = input.meta.shape()[last] <= topk::MAX_COLS || input.meta.strides()[last] == 1;
     let input = if dense && row_stride(&input).is_some() { input } else { into_contiguous(input) };
     let shape = input.meta.shape().clone();
     let cols = shape[last];
-    let bounds = |bounds: CubeTensor| {
+    let handle = |bounds: CubeTensor| {
         assert_eq!(bounds.dtype, DType::U32, "the dtype of the bounds");
         Some(into_contiguous(bounds).handle)
     };
-    let (starts, lengths) = match lengths {
+    let (starts, lengths) = match bounds {
         Bounds::Whole => (None, None),
-        Bounds::Lengths(lengths) => (None, bounds(lengths)),
-        Bounds::Between { starts, ends } => (bounds(starts), bounds(ends)),
+        Bounds::Lengths(lengths) => (None, handle(lengths)),
+        Bounds::Between { starts, ends } => (handle(starts), handle(ends)),
     };
     let rows = Rows {
         handle: input.handle.clone(),
@@ -80,10 +80,10 @@ fn row_stride(input: &CubeTensor) -> Option<usize> {
 
 fn select(
     input: CubeTensor,
-    lengths: Bounds<CubeBackend>,
+    bounds: Bounds<CubeBackend>,
     spec: &TopkSpec,
 ) -> (CubeTensor, CubeTensor) {
-    let (input, rows) = rows_of(input, lengths);
+    let (input, rows) = rows_of(input, bounds);
     let index = DType::from(spec.index);
     let result = topk::topk(&input.client, &rows, &spec.options, dtype_to_elem_type(index), None);
     let selected = expect("topk", result);
@@ -94,8 +94,8 @@ fn select(
     )
 }
 
-fn select_indices(input: CubeTensor, lengths: Bounds<CubeBackend>, spec: &TopkSpec) -> CubeTensor {
-    let (input, rows) = rows_of(input, lengths);
+fn select_indices(input: CubeTensor, bounds: Bounds<CubeBackend>, spec: &TopkSpec) -> CubeTensor {
+    let (input, rows) = rows_of(input, bounds);
     let index = DType::from(spec.index);
     let result =
         topk::argtopk(&input.client, &rows, &spec.options, dtype_to_elem_type(index), None);
@@ -119,11 +119,11 @@ fn select_from_vector(input: CubeTensor, spec: &VectorSpec) -> (CubeTensor, Cube
 
 fn mask(
     input: CubeTensor,
-    lengths: Bounds<CubeBackend>,
+    bounds: Bounds<CubeBackend>,
     spec: &TopkSpec,
     with_indices: bool,
 ) -> (CubeTensor, Option<CubeTensor>) {
-    let (input, rows) = rows_of(input, lengths);
+    let (input, rows) = rows_of(input, bounds);
     let index = DType::from(spec.index);
     let wanted = with_indices.then(|| dtype_to_elem_type(index));
     let result = topk::topk_mask(&input.client, &rows, &spec.options, wanted, None);
@@ -187,42 +187,42 @@ fn gather(input: CubeTensor, places: TensorData, spec: &TopkSpec) -> (CubeTensor
 impl TopkOps for CubeBackend {
     fn topk_float(
         input: FloatTensor<Self>,
-        lengths: Bounds<Self>,
+        bounds: Bounds<Self>,
         spec: TopkSpec,
     ) -> (FloatTensor<Self>, IntTensor<Self>) {
-        select(input, lengths, &spec)
+        select(input, bounds, &spec)
     }
 
     fn topk_int(
         input: IntTensor<Self>,
-        lengths: Bounds<Self>,
+        bounds: Bounds<Self>,
         spec: TopkSpec,
     ) -> (IntTensor<Self>, IntTensor<Self>) {
-        select(input, lengths, &spec)
+        select(input, bounds, &spec)
     }
 
     fn argtopk_float(
         input: FloatTensor<Self>,
-        lengths: Bounds<Self>,
+        bounds: Bounds<Self>,
         spec: TopkSpec,
     ) -> IntTensor<Self> {
-        select_indices(input, lengths, &spec)
+        select_indices(input, bounds, &spec)
     }
 
     fn argtopk_int(
         input: IntTensor<Self>,
-        lengths: Bounds<Self>,
+        bounds: Bounds<Self>,
         spec: TopkSpec,
     ) -> IntTensor<Self> {
-        select_indices(input, lengths, &spec)
+        select_indices(input, bounds, &spec)
     }
 
     fn topk_mask(
         input: FloatTensor<Self>,
-        lengths: Bounds<Self>,
+        bounds: Bounds<Self>,
         spec: TopkSpec,
     ) -> FloatTensor<Self> {
-        mask(input, lengths, &spec, false).0
+        mask(input, bounds, &spec, false).0
     }
 
     fn topk_vector_float(
@@ -243,10 +243,10 @@ impl TopkOps for CubeBackend {
 impl TopkGradientOps for CubeBackend {
     fn topk_mask_indices(
         input: FloatTensor<Self>,
-        lengths: Bounds<Self>,
+        bounds: Bounds<Self>,
         spec: TopkSpec,
     ) -> (FloatTensor<Self>, IntTensor<Self>) {
-        let (values, indices) = mask(input, lengths, &spec, true);
+        let (values, indices) = mask(input, bounds, &spec, true);
         (values, indices.expect("asked for"))
     }
 

@@ -45,11 +45,11 @@ struct Rows {
 }
 
 impl Rows {
-    fn new(input: &FlexTensor, lengths: Bounds<Flex>, spec: &TopkSpec) -> Self {
+    fn new(input: &FlexTensor, bounds: Bounds<Flex>, spec: &TopkSpec) -> Self {
         let input = input.to_contiguous();
         let shape = input.layout().shape().clone();
         let cols = last(&shape);
-        let (starts, ends) = match lengths {
+        let (starts, ends) = match bounds {
             Bounds::Whole => (None, None),
             Bounds::Lengths(lengths) => (None, Some(lengths.to_contiguous())),
             Bounds::Between { starts, ends } => {
@@ -94,8 +94,8 @@ impl RowRanges<'_> {
     }
 }
 
-fn pairs(input: FlexTensor, lengths: Bounds<Flex>, spec: &TopkSpec) -> (FlexTensor, FlexTensor) {
-    let rows = Rows::new(&input, lengths, spec);
+fn pairs(input: FlexTensor, bounds: Bounds<Flex>, spec: &TopkSpec) -> (FlexTensor, FlexTensor) {
+    let rows = Rows::new(&input, bounds, spec);
     with_element!(rows.input.dtype(), E => with_index!(DType::from(spec.index), I => {
         let source: &[E] = rows.input.as_slice().expect("contiguous");
         let bounds = rows.bounds();
@@ -115,8 +115,8 @@ fn pairs(input: FlexTensor, lengths: Bounds<Flex>, spec: &TopkSpec) -> (FlexTens
     }))
 }
 
-fn indices(input: FlexTensor, lengths: Bounds<Flex>, spec: &TopkSpec) -> FlexTensor {
-    let rows = Rows::new(&input, lengths, spec);
+fn indices(input: FlexTensor, bounds: Bounds<Flex>, spec: &TopkSpec) -> FlexTensor {
+    let rows = Rows::new(&input, bounds, spec);
     with_element!(rows.input.dtype(), E => with_index!(DType::from(spec.index), I => {
         let source: &[E] = rows.input.as_slice().expect("contiguous");
         let bounds = rows.bounds();
@@ -139,8 +139,8 @@ fn select_from_vector(input: FlexTensor, spec: &VectorSpec) -> (FlexTensor, Flex
     pairs(input, Bounds::Whole, &spec)
 }
 
-fn mask(input: FlexTensor, lengths: Bounds<Flex>, spec: &TopkSpec) -> FlexTensor {
-    let rows = Rows::new(&input, lengths, spec);
+fn mask(input: FlexTensor, bounds: Bounds<Flex>, spec: &TopkSpec) -> FlexTensor {
+    let rows = Rows::new(&input, bounds, spec);
     with_element!(rows.input.dtype(), E => {
         let source: &[E] = rows.input.as_slice().expect("contiguous");
         let bounds = rows.bounds();
@@ -208,42 +208,42 @@ fn gather(input: FlexTensor, places: TensorData, spec: &TopkSpec) -> (FlexTensor
 impl TopkOps for Flex {
     fn topk_float(
         input: FloatTensor<Self>,
-        lengths: Bounds<Self>,
+        bounds: Bounds<Self>,
         spec: TopkSpec,
     ) -> (FloatTensor<Self>, IntTensor<Self>) {
-        pairs(input, lengths, &spec)
+        pairs(input, bounds, &spec)
     }
 
     fn topk_int(
         input: IntTensor<Self>,
-        lengths: Bounds<Self>,
+        bounds: Bounds<Self>,
         spec: TopkSpec,
     ) -> (IntTensor<Self>, IntTensor<Self>) {
-        pairs(input, lengths, &spec)
+        pairs(input, bounds, &spec)
     }
 
     fn argtopk_float(
         input: FloatTensor<Self>,
-        lengths: Bounds<Self>,
+        bounds: Bounds<Self>,
         spec: TopkSpec,
     ) -> IntTensor<Self> {
-        indices(input, lengths, &spec)
+        indices(input, bounds, &spec)
     }
 
     fn argtopk_int(
         input: IntTensor<Self>,
-        lengths: Bounds<Self>,
+        bounds: Bounds<Self>,
         spec: TopkSpec,
     ) -> IntTensor<Self> {
-        indices(input, lengths, &spec)
+        indices(input, bounds, &spec)
     }
 
     fn topk_mask(
         input: FloatTensor<Self>,
-        lengths: Bounds<Self>,
+        bounds: Bounds<Self>,
         spec: TopkSpec,
     ) -> FloatTensor<Self> {
-        mask(input, lengths, &spec)
+        mask(input, bounds, &spec)
     }
 
     fn topk_vector_float(
@@ -264,13 +264,13 @@ impl TopkOps for Flex {
 impl TopkGradientOps for Flex {
     fn topk_mask_indices(
         input: FloatTensor<Self>,
-        lengths: Bounds<Self>,
+        bounds: Bounds<Self>,
         spec: TopkSpec,
     ) -> (FloatTensor<Self>, IntTensor<Self>) {
         // Scattering the selection gives the mask.
         let cols = last(input.layout().shape());
         let unsorted = TopkSpec { options: spec.options.with_sorted(false), ..spec };
-        let (values, indices) = pairs(input, lengths, &unsorted);
+        let (values, indices) = pairs(input, bounds, &unsorted);
         (scatter(values, indices.clone(), cols, false), indices)
     }
 
