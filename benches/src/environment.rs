@@ -2,6 +2,7 @@
 
 use std::{
     env, fs,
+    path::PathBuf,
     process::Command,
     time::{SystemTime, UNIX_EPOCH},
 };
@@ -39,10 +40,16 @@ impl Environment {
     }
 }
 
+/// Folder of this package in the checkout that cargo runs this for. The compiled-in path is only a
+/// fallback: checkouts may share a target directory.
+pub fn package() -> PathBuf {
+    env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into()).into()
+}
+
 fn git_commit() -> Option<String> {
     let words = ["describe", "--always", "--dirty", "--exclude", "*"];
     let mut git = Command::new("git");
-    let output = git.args(words).current_dir(env!("CARGO_MANIFEST_DIR"));
+    let output = git.args(words).current_dir(package());
     let output = output.output().ok()?;
     let commit = String::from_utf8(output.stdout).ok()?.trim().to_string();
     (output.status.success() && !commit.is_empty()).then_some(commit)

@@ -131,6 +131,7 @@ fn record_path(folder: &str, bench: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::environment::package;
 
     fn benches(bench: &str, text: &str) -> Benches {
         [(bench.to_string(), records::parse(text).unwrap())].into()
@@ -151,7 +152,7 @@ mod tests {
 
     #[test]
     fn the_document_and_all_figures_are_what_the_records_say() {
-        let benches = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let benches = package();
         let arguments = Arguments {
             records: benches.join("records"),
             output: benches.join("../docs/performance.md"),

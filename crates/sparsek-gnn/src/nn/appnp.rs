@@ -99,11 +99,11 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
-    use crate::fixtures::device;
+    use crate::fixtures::{Alone, alone, device};
 
     /// A hop to a node with n equal messages keeps multiples of 2 / n of the sum.
     #[rstest]
-    fn dropped_edges_are_whole(device: Device) {
+    fn dropped_edges_are_whole(_alone: Alone, device: Device) {
         let sources = 40;
         let graph = Graph::from_edges(41, (0..sources).map(|source| (source, sources))).unwrap();
         let config = AppnpConvConfig::new(1, 0.0).with_self_loops(false);

@@ -65,7 +65,7 @@ mod tests {
     use rstest::rstest;
 
     use super::{flex::factors, *};
-    use crate::fixtures::device;
+    use crate::fixtures::{Alone, alone, device};
 
     #[rstest]
     #[case(0.5, 3)]
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[rstest]
-    fn the_seed_decides_and_the_gradient_is_what_was_drawn(device: Device) {
+    fn the_seed_decides_and_the_gradient_is_what_was_drawn(_alone: Alone, device: Device) {
         let inner = Tensor::<2>::ones([4, 3], &device);
         let device = device.autodiff();
         let dropout = DropoutConfig::new(0.5).init();

@@ -223,7 +223,7 @@ mod tests {
 
     use super::*;
     #[cfg(feature = "flex")]
-    use crate::fixtures::device;
+    use crate::fixtures::{Alone, alone, device};
 
     fn config(architecture: Architecture) -> MaxKModelConfig {
         MaxKModelConfig::new(architecture, 7, 16, 3).with_layers(2)
@@ -263,6 +263,7 @@ mod tests {
     #[cfg(feature = "flex")]
     #[rstest]
     fn parameters_are_counted_as_burn_counts_them(
+        _alone: Alone,
         device: Device,
         #[values(Architecture::Sage, Architecture::Gcn, Architecture::Gin)]
         architecture: Architecture,

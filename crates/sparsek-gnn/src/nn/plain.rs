@@ -229,7 +229,7 @@ mod tests {
 
     use super::*;
     #[cfg(feature = "flex")]
-    use crate::fixtures::device;
+    use crate::fixtures::{Alone, alone, device};
 
     fn config(conv: ConvKind) -> PlainModelConfig {
         PlainModelConfig::new(conv, 7, 5, 3)
@@ -238,6 +238,7 @@ mod tests {
     #[cfg(feature = "flex")]
     #[rstest]
     fn parameters_are_counted_as_burn_counts_them(
+        _alone: Alone,
         device: Device,
         #[values(ConvKind::Gcn, ConvKind::Sage, ConvKind::Gat, ConvKind::Gin)] conv: ConvKind,
         #[values(1, 2, 4)] layers: usize,
@@ -252,6 +253,7 @@ mod tests {
     #[cfg(feature = "flex")]
     #[rstest]
     fn features_outside_autodiff_are_dropped_in_training(
+        _alone: Alone,
         device: Device,
         #[values(ConvKind::Gcn, ConvKind::Gat)] conv: ConvKind,
     ) {

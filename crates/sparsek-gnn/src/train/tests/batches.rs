@@ -57,6 +57,7 @@ fn more_parts_than_nodes_are_refused() {
 #[case::no_fanouts(neighbors(&[], 8))]
 #[case::no_nodes(neighbors(&[2], 0))]
 fn no_batches_are_refused_before_an_evaluation_too(
+    _alone: Alone,
     device: Device,
     #[from(karate_club)] data: NodeDataset,
     #[case] batches: Batching,

@@ -8,10 +8,7 @@ use std::{
     fs,
     path::PathBuf,
     process::id,
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::atomic::{AtomicUsize, Ordering},
 };
 
 use burn::{
@@ -27,21 +24,10 @@ use crate::{
         Labels, NodeDataset, NodeDatasetParts, karate,
         sbm::{SbmConfig, block_model},
     },
-    fixtures::device,
+    fixtures::{Alone, alone, device},
     graph::Graph,
     nn::{Activation, Architecture, MaxKModel, MaxKModelConfig, ModelError},
 };
-
-/// One random stream per process: compared runs must not overlap.
-static STREAM: Mutex<()> = Mutex::new(());
-
-type Alone = MutexGuard<'static, ()>;
-
-/// The first argument of a test: later ones may draw from the stream.
-#[fixture]
-fn alone() -> Alone {
-    STREAM.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Removed when dropped.
 struct Scratch(PathBuf);
@@ -150,6 +136,7 @@ fn a_resumed_run_takes_the_steps_of_the_whole_one(
     "34 features"
 )]
 fn bad_configurations_are_named(
+    _alone: Alone,
     #[from(karate_club)] data: NodeDataset,
     #[case] change: fn(MaxKModelConfig) -> MaxKModelConfig,
     #[case] word: &str,
@@ -244,6 +231,7 @@ fn wide() -> NodeDataset {
 #[case::model(karate_club(), 1 << 40, 1 << 20)]
 #[case::classes(wide(), 16, 2)]
 fn what_does_not_fit_in_memory_is_refused_before_training(
+    _alone: Alone,
     #[case] data: NodeDataset,
     #[case] hidden: usize,
     #[case] layers: usize,
@@ -257,7 +245,7 @@ fn what_does_not_fit_in_memory_is_refused_before_training(
 }
 
 #[rstest]
-fn what_fits_in_memory_is_accepted(#[from(karate_club)] data: NodeDataset) {
+fn what_fits_in_memory_is_accepted(_alone: Alone, #[from(karate_club)] data: NodeDataset) {
     let model = sage(&data);
     assert!(model.training_bytes(34) > 34 * 16 * 2 * 4);
     assert!(Trainer::new(&TrainConfig::new(), &model, &data).is_ok());
