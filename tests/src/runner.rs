@@ -56,6 +56,19 @@ impl Cases {
     ) {
         self.add(backend, name, |backend| body(backend).map(|()| Verdict::Passed));
     }
+
+    /// Adds a case whose kernels, such as Burn's sums and products, have shared memory.
+    pub fn check_shared(
+        &mut self,
+        backend: &Backend,
+        name: impl Into<String>,
+        body: impl FnOnce(&Backend) -> Result<(), String> + Send + 'static,
+    ) {
+        self.add(backend, name, |backend| match backend.shared_memory_defect() {
+            Some(reason) => Ok(Verdict::Skipped(reason)),
+            None => body(backend).map(|()| Verdict::Passed),
+        });
+    }
 }
 
 #[derive(Clone, Debug, Default)]

@@ -27,6 +27,20 @@ pub(crate) fn plane_or_unit(client: &Client) -> u32 {
     plane_size(client).unwrap_or(1)
 }
 
+/// Whether planes synchronize apart from each other. WGSL lacks that barrier: CubeCL writes one of
+/// the cube instead, which serves cubes of one plane.
+pub(crate) fn has_plane_barrier(client: &Client) -> bool {
+    client.features().plane.contains(Plane::Sync)
+}
+
+/// Planes of a cube of about `units`, for kernels whose planes synchronize on their own.
+pub(crate) fn planes_per_cube(client: &Client, units: u32, plane: u32) -> u32 {
+    match plane == 1 || has_plane_barrier(client) {
+        true => (units_per_cube(client, units.max(plane)) / plane).max(1),
+        false => 1,
+    }
+}
+
 pub(crate) fn is_gpu(client: &Client) -> bool {
     has_many_units(client) && !is_llvmpipe(client)
 }

@@ -15,7 +15,7 @@ use sparsek_tests::{
         messages,
     },
     panics::expect_panic,
-    runner::{Cases, Verdict},
+    runner::Cases,
 };
 
 use super::subject::{Inputs, NODES, OUT, Subject, WIDTH, add_subject};
@@ -25,12 +25,7 @@ const HEADS: usize = 3;
 pub fn add(cases: &mut Cases, backend: &Backend) {
     gat(cases, backend);
     gat_v2(cases, backend);
-    cases.add(backend, "tensor/gnn/attention/dropout", |backend| {
-        match backend.shared_memory_defect() {
-            Some(reason) => Ok(Verdict::Skipped(reason)),
-            None => dropout(backend).map(|()| Verdict::Passed),
-        }
-    });
+    cases.check_shared(backend, "tensor/gnn/attention/dropout", dropout);
     cases.check(backend, "tensor/gnn/attention/refusals", refusals);
 }
 

@@ -112,7 +112,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
         let subject = Subject { make: |_| Relu::new(), forward, expected };
         add_subject(cases, backend, &format!("messages/{name}"), subject);
     }
-    cases.check(backend, "tensor/gnn/messages/extremes", extremes);
+    cases.check_shared(backend, "tensor/gnn/messages/extremes", extremes);
     cases.check(backend, "tensor/gnn/messages/refusals", refusals);
 }
 

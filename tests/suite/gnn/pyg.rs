@@ -18,7 +18,7 @@ use sparsek_gnn::{
 };
 use sparsek_tests::{
     backend::{Backend, Kind},
-    runner::{Cases, Verdict},
+    runner::Cases,
 };
 
 use super::subject::{Pass, fill, same};
@@ -255,12 +255,8 @@ impl List<'_> {
         forward: Forward<M>,
     ) {
         self.names.push(name);
-        self.cases.add(self.backend, format!("tensor/gnn/pyg/{name}"), move |backend| {
-            if let Some(reason) = backend.shared_memory_defect() {
-                return Ok(Verdict::Skipped(reason));
-            }
-            check(backend, name, make, forward).map(|()| Verdict::Passed)
-        });
+        let body = move |backend: &Backend| check(backend, name, make, forward);
+        self.cases.check_shared(self.backend, format!("tensor/gnn/pyg/{name}"), body);
     }
 }
 

@@ -7,7 +7,7 @@ use sparsek_tests::{
     backend::{Backend, Kind},
     data::Random,
     oracle::layers::{Edges, Matrix},
-    runner::{Cases, Verdict},
+    runner::Cases,
 };
 
 pub const NODES: usize = 11;
@@ -128,12 +128,8 @@ pub fn add_subject<M: Module + 'static>(
     for &dtype in dtypes {
         let Subject { make, forward, expected } = subject;
         let name = format!("tensor/gnn/layer/{name}/{}", dtype.name());
-        cases.add(backend, name, move |backend| {
-            if let Some(reason) = backend.shared_memory_defect() {
-                return Ok(Verdict::Skipped(reason));
-            }
-            let subject = Subject { make, forward, expected };
-            check(backend, dtype, &subject).map(|()| Verdict::Passed)
+        cases.check_shared(backend, name, move |backend| {
+            check(backend, dtype, &Subject { make, forward, expected })
         });
     }
 }

@@ -17,7 +17,7 @@ use sparsek_tests::{
     data::{Random, normals},
     oracle::layers::{Edges, Join, join},
     oracle::spmm::Csr,
-    runner::{Cases, Verdict},
+    runner::Cases,
 };
 
 const NODES: usize = 60;
@@ -49,19 +49,13 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     }
 }
 
-/// Adds a case with Burn's matrix products and sums, which need shared memory.
 fn add_layer(
     cases: &mut Cases,
     backend: &Backend,
     name: &str,
     body: impl FnOnce(&Backend) -> Result<(), String> + Send + 'static,
 ) {
-    cases.add(backend, format!("tensor/gnn/{name}"), move |backend| {
-        match backend.shared_memory_defect() {
-            Some(reason) => Ok(Verdict::Skipped(reason)),
-            None => body(backend).map(|()| Verdict::Passed),
-        }
-    });
+    cases.check_shared(backend, format!("tensor/gnn/{name}"), body);
 }
 
 /// A directed graph with isolated nodes and a self-loop.

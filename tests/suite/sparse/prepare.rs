@@ -21,10 +21,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     add_dtype::<f16>(cases, backend);
     add_dtype::<bf16>(cases, backend);
     cases.check(backend, "tensor/csr/prepare/extremes", extremes);
-    cases.add(backend, "tensor/csr/prepare/gradients", |b| match b.shared_memory_defect() {
-        Some(reason) => Ok(Verdict::Skipped(reason)),
-        None => gradients(b).map(|()| Verdict::Passed),
-    });
+    cases.check_shared(backend, "tensor/csr/prepare/gradients", gradients);
     cases.check(backend, "tensor/csr/prepare/errors", errors);
 }
 

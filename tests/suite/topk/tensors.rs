@@ -1,8 +1,7 @@
 //! Top-k tensors: ranks, dimensions, views, dtypes, panics.
 
-use burn::tensor::DType;
 use burn::tensor::kind::Ordered;
-use burn::tensor::{Device, Float, Int, Tensor, TensorData};
+use burn::tensor::{DType, Device, Float, Int, IntDType, Tensor, TensorData};
 use half::{bf16, f16};
 use sparsek::topk::{Method, TopkOptions, argtopk, topk, topk_mask};
 use sparsek_kernels::topk as kernel;
@@ -28,6 +27,10 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     add_dtype::<i32, Int>(cases, backend);
     add_dtype::<u32, Int>(cases, backend);
     add_dtype::<i64, Int>(cases, backend);
+    for dtype in [IntDType::I8, IntDType::I16, IntDType::U8, IntDType::U16] {
+        let name = format!("tensor/topk/{}", format!("{dtype:?}").to_lowercase());
+        cases.add(backend, name, move |b| narrow(b, dtype));
+    }
     for (name, body) in [
         ("rank-1", rank_1 as fn(&Backend) -> Result<(), String>),
         ("rank-2", rank_2),
@@ -108,6 +111,39 @@ fn dtype<T: Element, K: Ordered>(backend: &Backend, method: Method) -> Outcome {
                     .with_method(method);
                 check::<2, K, T>(&x, &options, -1)?;
             }
+        }
+    }
+    Ok(Verdict::Passed)
+}
+
+/// Integers below 32 bits are selected as i32, and keep their dtype.
+fn narrow(backend: &Backend, dtype: IntDType) -> Outcome {
+    let device = &backend.device;
+    if !device.supports_dtype(dtype) {
+        return Ok(Verdict::Skipped(format!("Burn has no {dtype:?} tensors on this device")));
+    }
+    let numbers = Matrix::<i32>::mixed(18, 203, 90).data;
+    let (least, width) = match dtype {
+        IntDType::I8 => (-128, 256),
+        IntDType::I16 => (-32_768, 65_536),
+        IntDType::U8 => (0, 256),
+        _ => (0, 65_536),
+    };
+    let numbers: Vec<i32> = numbers.into_iter().map(|x| x.rem_euclid(width) + least).collect();
+    let wide = Tensor::<2, Int>::from_data(TensorData::new(numbers, [18, 203]), device);
+    let x = wide.clone().cast(dtype);
+    for options in [TopkOptions::new(32), TopkOptions::new(7).with_largest(false)] {
+        check::<2, Int, i32>(&wide.clone().cast(IntDType::I32), &options, -1)?;
+        let (values, indices) = topk(x.clone(), &options, -1);
+        if values.dtype() != DType::from(dtype) {
+            return Err(format!("values of {:?}", values.dtype()));
+        }
+        let (wide_values, wide_indices) = topk(wide.clone().cast(IntDType::I32), &options, -1);
+        let equal = |a: Tensor<2, Int>, b: Tensor<2, Int>| {
+            a.into_data().iter::<i64>().eq(b.into_data().iter::<i64>())
+        };
+        if !equal(values, wide_values) || !equal(indices, wide_indices) {
+            return Err(format!("{options:?}: differs from i32"));
         }
     }
     Ok(Verdict::Passed)

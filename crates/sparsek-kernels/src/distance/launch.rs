@@ -1,4 +1,4 @@
-use cubecl::{features::Plane, prelude::*};
+use cubecl::prelude::*;
 
 use super::{
     merge::pair::SparseLaunch,
@@ -37,8 +37,8 @@ pub(super) fn check_buffers(
     require_buffers(client, buffers).map_err(|error| refused(routine, error.to_string()))
 }
 
-/// Refuses devices that bind fewer buffers or whose planes cannot synchronize, and llvmpipe.
-pub(super) fn check_planes(
+/// Refuses devices that bind fewer buffers, and llvmpipe.
+pub(super) fn check_shared_sums(
     client: &Client,
     routine: Routine,
     buffers: usize,
@@ -46,11 +46,7 @@ pub(super) fn check_planes(
     if is_llvmpipe(client) {
         return Err(refused(routine, LLVMPIPE_REFUSAL));
     }
-    check_buffers(client, routine, buffers)?;
-    if plane_or_unit(client) > 1 && !client.features().plane.contains(Plane::Sync) {
-        return Err(refused(routine, "planes cannot synchronize"));
-    }
-    Ok(())
+    check_buffers(client, routine, buffers)
 }
 
 impl Prepared {

@@ -1,9 +1,10 @@
 //! Distances within a radius: one pass counts, one fills.
 
-use cubecl::{features::Plane, ir::ElemType, prelude::*, server::Handle};
+use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
 use super::{launch::planes_for, sizes::radius_blocks, tuning::RADIUS_BLOCK};
 use crate::{
+    device::has_plane_barrier,
     error::KernelError,
     launch::{allocate, argument},
 };
@@ -97,7 +98,7 @@ impl Radius<'_> {
                 self.exclude_self.unwrap_or(0),
                 RadiusConfig {
                     plane,
-                    sync: plane > 1 && client.features().plane.contains(Plane::Sync),
+                    sync: plane > 1 && has_plane_barrier(client),
                     largest: self.largest,
                     exclude_self: self.exclude_self.is_some(),
                     listed: listed.is_some(),

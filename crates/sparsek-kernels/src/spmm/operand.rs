@@ -79,9 +79,21 @@ impl Operand<'_> {
             },
             weights: or_placeholder(weights.filter(|_| csr.nnz > 0), "weights", dtype, nnz)?,
             entries: or_placeholder(entries.filter(|_| csr.nnz > 0), "entries", int, nnz)?,
-            rows: or_placeholder(self.scales.rows, "row factors", sum, csr.rows)?,
+            rows: self.row_factors(client, sum)?,
             cols: or_placeholder(cols, "column factors", sum, csr.cols)?,
         })
+    }
+
+    /// For kernels that bind nothing else of the operand.
+    pub(super) fn row_factors(
+        &self,
+        client: &Client,
+        sum: ElemType,
+    ) -> Result<BufferArg, KernelError> {
+        match self.scales.rows {
+            Some(rows) => argument(rows, "row factors", sum, self.csr.rows),
+            None => argument(&placeholder(client), "row factors", sum, 1),
+        }
     }
 
     /// [`arguments`](Self::arguments) of a kernel that visits entries.

@@ -48,7 +48,6 @@ impl<'a> PartialSums<'a> {
         let partials = partition.slots() * self.width;
         let units = (cut * self.width).min(COMBINE_UNITS);
         let grid = Grid::elementwise(client, units, elements.max(partials))?;
-        let arguments = self.operand.arguments(client, self.dtype, self.sum)?;
         // SAFETY: `argument` checks lengths; partitions hold rows and slots in range.
         unsafe {
             combine_kernel::launch_unchecked(
@@ -58,7 +57,7 @@ impl<'a> PartialSums<'a> {
                 grid.address,
                 partition.argument()?,
                 self.argument()?,
-                arguments.rows,
+                self.operand.row_factors(client, self.sum)?,
                 argument(output, "output", self.dtype, elements)?,
                 partition.items(),
                 cut,

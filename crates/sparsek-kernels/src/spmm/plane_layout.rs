@@ -2,23 +2,21 @@
 //!
 //! A team shares an entry. Small teams read more entries at once, but need more sums.
 
-use cubecl::{features::Plane, prelude::*};
+use cubecl::prelude::*;
 
 use super::tuning::PLANE_CUBE_UNITS;
 use crate::{
-    device::{LLVMPIPE_REFUSAL, is_llvmpipe, plane_size, units_per_cube},
+    device::{LLVMPIPE_REFUSAL, has_plane_barrier, is_llvmpipe, plane_size, planes_per_cube},
     error::KernelError,
 };
 
-/// The plane size, if planes synchronize and `bytes` fit.
+/// The plane size, if `bytes` fit. [`PlaneLayout`] gives planes a barrier.
 pub(super) fn require_planes(
     client: &Client,
     routine: &'static str,
     bytes: impl Fn(u32) -> usize,
 ) -> Result<u32, KernelError> {
     let refuse = |reason: String| Err(KernelError::Routine { routine, reason });
-    let features = &client.features().plane;
-    let able = features.contains(Plane::Ops) && features.contains(Plane::Sync);
     let room = client.properties().hardware.max_shared_memory_size / 2;
     match plane_size(client) {
         _ if is_llvmpipe(client) => refuse(LLVMPIPE_REFUSAL.into()),
@@ -26,8 +24,23 @@ pub(super) fn require_planes(
             "a row needs {} bytes of shared memory; the limit is {room}",
             bytes(plane)
         )),
-        Some(plane) if able => Ok(plane),
-        _ => refuse("the device has no planes of one fixed size that can synchronize".into()),
+        Some(plane) => Ok(plane),
+        None => refuse("the device has no planes of one fixed size".into()),
+    }
+}
+
+/// The plane size, if planes of a cube synchronize apart from each other.
+pub(super) fn require_plane_barrier(
+    client: &Client,
+    routine: &'static str,
+) -> Result<u32, KernelError> {
+    let plane = require_planes(client, routine, |_| 0)?;
+    match has_plane_barrier(client) {
+        true => Ok(plane),
+        false => {
+            let reason = "planes cannot synchronize".to_string();
+            Err(KernelError::Routine { routine, reason })
+        }
     }
 }
 
@@ -61,7 +74,7 @@ impl PlaneLayout {
         let all = k / vector;
         let team = all.max(min_team(plane, width, sums)).next_power_of_two().min(plane as usize);
         let loads = all.div_ceil(team);
-        let planes = units_per_cube(client, PLANE_CUBE_UNITS) / plane;
+        let planes = planes_per_cube(client, PLANE_CUBE_UNITS, plane);
         let layout = Self {
             plane,
             planes,

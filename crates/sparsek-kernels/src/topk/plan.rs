@@ -18,8 +18,8 @@ use super::{
 };
 use crate::{
     device::{
-        BROWSER_REFUSAL, LLVMPIPE_JUMPS, LLVMPIPE_REFUSAL, is_gpu, is_llvmpipe, plane_size,
-        require_arrivals, require_buffers, require_dtype, units_per_cube,
+        BROWSER_REFUSAL, LLVMPIPE_JUMPS, LLVMPIPE_REFUSAL, has_plane_barrier, is_gpu, is_llvmpipe,
+        plane_size, require_arrivals, require_buffers, require_dtype, units_per_cube,
     },
     error::KernelError,
     launch::aligned,
@@ -85,10 +85,9 @@ pub(crate) fn plan_rows(
     }
 }
 
-/// Capacity of a list, rounded up to compile few kernels; 0 if planes cannot synchronize or shared
-/// memory fails.
+/// Capacity of a list, rounded up to compile few kernels; 0 if shared memory fails.
 pub(crate) fn listed(client: &Client, k: usize, cols: usize, rows: usize) -> usize {
-    if !client.features().plane.contains(Plane::Sync) || is_llvmpipe(client) {
+    if is_llvmpipe(client) {
         return 0;
     }
     let quarter = cols.div_ceil(4);
@@ -108,7 +107,7 @@ pub(crate) fn radix_items(
 ) -> Option<usize> {
     let plane = plane_size(client).filter(|&plane| plane <= u32::BITS)?;
     let units = units_per_cube(client, RADIX_UNITS);
-    let syncs = client.features().plane.contains(Plane::Sync) && !is_llvmpipe(client);
+    let syncs = has_plane_barrier(client) && !is_llvmpipe(client);
     let properties = client.properties();
     let page = properties.memory.max_page_size as usize;
     if !syncs || units < RADIX_UNITS || total * key_bytes.max(size_of::<u32>()) > page {

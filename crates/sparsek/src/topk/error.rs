@@ -62,7 +62,7 @@ pub enum TopkError {
         eps: f32,
     },
     /// The operation does not support the dtype.
-    #[error("dtype {dtype:?} is not supported (supported: {SUPPORTED_DTYPES})")]
+    #[error("dtype {dtype:?} is not supported (supported: {SUPPORTED_DTYPES}, i8, i16, u8, u16)")]
     Dtype {
         /// Dtype of the tensor.
         dtype: DType,

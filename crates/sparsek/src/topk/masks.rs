@@ -451,9 +451,9 @@ mod tests {
         let short = Tensor::<1>::zeros([2], &device);
         let found = try_topk_mask_by(x.clone(), short, &one, 0, 0.0).unwrap_err();
         assert_eq!(found, TopkError::Scores { found: vec![2], expected: vec![3] });
-        let bytes = TensorCreationOptions::new(device).with_dtype(DType::I8);
-        let bytes = Tensor::<1, Int>::zeros([3], bytes);
-        let found = try_topk_mask_by(x, bytes, &one, 0, 0.0).unwrap_err();
-        assert_eq!(found, TopkError::Dtype { dtype: DType::I8 });
+        let words = TensorCreationOptions::new(device).with_dtype(DType::U64);
+        let words = Tensor::<1, Int>::zeros([3], words);
+        let found = try_topk_mask_by(x, words, &one, 0, 0.0).unwrap_err();
+        assert_eq!(found, TopkError::Dtype { dtype: DType::U64 });
     }
 }

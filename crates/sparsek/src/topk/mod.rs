@@ -8,6 +8,7 @@ mod error;
 mod extension;
 mod lists;
 mod masks;
+mod narrow;
 mod ordered;
 mod ragged;
 mod request;

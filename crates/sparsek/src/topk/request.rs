@@ -6,7 +6,7 @@ use sparsek_kernels::{
     topk::{MAX_COLS, Method, TopkOptions, VectorOptions},
 };
 
-use super::error::TopkError;
+use super::{error::TopkError, narrow::is_narrow};
 use crate::ops::{TopkSpec, VectorSpec};
 
 /// Whether rows may exceed [`MAX_COLS`].
@@ -80,7 +80,7 @@ pub(super) fn is_supported(dtype: DType) -> bool {
 
 fn check_dtype<const D: usize, K: Ordered>(x: &Tensor<D, K>) -> Result<(), TopkError> {
     let (dtype, device) = (x.dtype(), x.device());
-    if !is_supported(dtype) {
+    if !is_supported(dtype) && !is_narrow(dtype) {
         return Err(TopkError::Dtype { dtype });
     }
     if !device.supports_dtype(dtype) {
@@ -267,10 +267,10 @@ mod tests {
     #[rstest]
     fn dtypes_that_do_not_fit_are_refused() {
         let device = Device::flex();
-        let bytes = TensorCreationOptions::new(device).with_dtype(DType::U8);
-        let x = Tensor::<1, Int>::ones([4], bytes);
+        let words = TensorCreationOptions::new(device).with_dtype(DType::U64);
+        let x = Tensor::<1, Int>::ones([4], words);
         let found = try_topk(x, &TopkOptions::new(1), 0).unwrap_err();
-        assert_eq!(found, TopkError::Dtype { dtype: DType::U8 });
+        assert_eq!(found, TopkError::Dtype { dtype: DType::U64 });
         assert_eq!(most_indices(IntDType::U8), Ok(256));
         let dtype = IntDType::I8;
         assert_eq!(most_indices(dtype), Err(TopkError::IndexDtype { dtype }));

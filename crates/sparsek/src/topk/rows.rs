@@ -8,6 +8,7 @@ use sparsek_kernels::topk::TopkOptions;
 
 use super::{
     error::{TopkError, or_panic},
+    narrow::{narrowed, widened},
     request::{LongRows, check},
 };
 use crate::ops::{Bounds, TopkOps, TopkSpec};
@@ -17,8 +18,9 @@ use crate::ops::{Bounds, TopkOps, TopkSpec};
 ///
 /// # Shapes
 ///
-/// - `x`: `[.., M, ..]` with M along `dim`; f32, f16, bf16, f64, i32, u32 or i64. M is at most
-///   [`MAX_COLS`](super::MAX_COLS), except for one row with the exact method.
+/// - `x`: `[.., M, ..]` with M along `dim`; f32, f16, bf16, f64, i32, u32 or i64, or i8, i16, u8
+///   or u16, which are selected as i32. M is at most [`MAX_COLS`](super::MAX_COLS), except for one
+///   row with the exact method.
 /// - `dim`: as Burn's; negative values count from the end.
 /// - values, indices: `[.., k, ..]` in the dtype of `x` and the device's default integer dtype.
 ///
@@ -98,12 +100,12 @@ pub(super) fn select<const D: usize, K: Ordered>(
     bounds: Bounds<Dispatch>,
     spec: TopkSpec,
 ) -> (Tensor<D, K>, Tensor<D, Int>) {
-    let float = x.dtype().is_float();
-    let x = x.into_dispatch();
-    let (values, indices) = if float {
-        <Dispatch as TopkOps>::topk_float(x, bounds, spec)
+    let dtype = x.dtype();
+    let (values, indices) = if dtype.is_float() {
+        <Dispatch as TopkOps>::topk_float(x.into_dispatch(), bounds, spec)
     } else {
-        <Dispatch as TopkOps>::topk_int(x, bounds, spec)
+        let (values, indices) = <Dispatch as TopkOps>::topk_int(widened(x), bounds, spec);
+        (narrowed(values, dtype), indices)
     };
     (Tensor::<D, K>::from_dispatch(values), Tensor::<D, Int>::from_dispatch(indices))
 }
@@ -152,12 +154,11 @@ pub(super) fn positions<const D: usize, K: Ordered>(
     dim: usize,
     spec: TopkSpec,
 ) -> Tensor<D, Int> {
-    let float = x.dtype().is_float();
-    let x = x.swap_dims(dim, D - 1).into_dispatch();
-    let indices = if float {
-        <Dispatch as TopkOps>::argtopk_float(x, bounds, spec)
+    let x = x.swap_dims(dim, D - 1);
+    let indices = if x.dtype().is_float() {
+        <Dispatch as TopkOps>::argtopk_float(x.into_dispatch(), bounds, spec)
     } else {
-        <Dispatch as TopkOps>::argtopk_int(x, bounds, spec)
+        <Dispatch as TopkOps>::argtopk_int(widened(x), bounds, spec)
     };
     Tensor::<D, Int>::from_dispatch(indices).swap_dims(dim, D - 1)
 }

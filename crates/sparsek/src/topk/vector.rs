@@ -8,6 +8,7 @@ use sparsek_kernels::topk::VectorOptions;
 
 use super::{
     error::{TopkError, or_panic},
+    narrow::{narrowed, widened},
     request::check_vector,
 };
 use crate::ops::TopkOps;
@@ -62,12 +63,12 @@ pub fn try_topk_vector<K: Ordered>(
     options: &VectorOptions,
 ) -> Result<(Tensor<1, K>, Tensor<1, Int>), TopkError> {
     let spec = check_vector(&x, options)?;
-    let float = x.dtype().is_float();
-    let x = x.into_dispatch();
-    let (values, indices) = if float {
-        <Dispatch as TopkOps>::topk_vector_float(x, spec)
+    let dtype = x.dtype();
+    let (values, indices) = if dtype.is_float() {
+        <Dispatch as TopkOps>::topk_vector_float(x.into_dispatch(), spec)
     } else {
-        <Dispatch as TopkOps>::topk_vector_int(x, spec)
+        let (values, indices) = <Dispatch as TopkOps>::topk_vector_int(widened(x), spec);
+        (narrowed(values, dtype), indices)
     };
     Ok((Tensor::from_dispatch(values), Tensor::from_dispatch(indices)))
 }

@@ -6,10 +6,10 @@ use super::{
     types::{HybridConfig, HybridShapeLaunch, Pass, carried_bytes},
 };
 use crate::{
-    device::{plane_or_unit, units_per_cube},
+    device::{has_plane_barrier, plane_or_unit, units_per_cube},
     distance::{
         job::Job,
-        launch::{check_planes, refused},
+        launch::{check_shared_sums, refused},
         semiring::Semiring,
         tuning::{HYBRID_LEAST_BYTES, HYBRID_LONE_UNITS, HYBRID_SHARED_BYTES, HYBRID_UNITS},
         types::{Prepared, Routine},
@@ -22,7 +22,10 @@ use crate::{
 const BUFFERS: usize = 11;
 
 pub(in crate::distance) fn check(client: &Client) -> Result<(), KernelError> {
-    check_planes(client, Routine::Hybrid, BUFFERS)?;
+    check_shared_sums(client, Routine::Hybrid, BUFFERS)?;
+    if plane_or_unit(client) > 1 && !has_plane_barrier(client) {
+        return Err(refused(Routine::Hybrid, "planes cannot synchronize"));
+    }
     let atomic = Type::atomic(u32::elem_type_native());
     let has = client.properties().atomic_type_usage(atomic);
     if !has.is_superset(AtomicUsage::CompareExchange | AtomicUsage::Bitwise) {

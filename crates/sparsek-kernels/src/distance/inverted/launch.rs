@@ -5,10 +5,10 @@ use super::{
     kernel::{InvertedShapeLaunch, inverted_kernel},
 };
 use crate::{
-    device::{accumulator, plane_or_unit, units_per_cube},
+    device::{accumulator, plane_or_unit, planes_per_cube},
     distance::{
         job::Job,
-        launch::{check_planes, refused},
+        launch::{check_shared_sums, refused},
         merge::join,
         prepare::{
             columns::{bits, row_tiles},
@@ -33,7 +33,7 @@ pub(in crate::distance) fn check(
     if !algebra.annihilates {
         return Err(refused(Routine::Inverted, "columns of only one row count"));
     }
-    check_planes(client, Routine::Inverted, BUFFERS)?;
+    check_shared_sums(client, Routine::Inverted, BUFFERS)?;
     let limit = client.properties().hardware.max_shared_memory_size;
     if limit < 2 * TILE_BYTES {
         let wanted = 2 * TILE_BYTES;
@@ -54,7 +54,7 @@ pub(in crate::distance) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelEr
     let spare = SPARE.max(plane as usize);
     let fitting = (limit - SPARE * size) / ((room + spare) * size * M::ALGEBRA.sums());
     let planes_of = |units: u32| {
-        let planes = units_per_cube(client, units.max(plane)) / plane;
+        let planes = planes_per_cube(client, units, plane);
         planes.min(1 << fitting.max(1).ilog2())
     };
     let longest = job.y.longest as u32;

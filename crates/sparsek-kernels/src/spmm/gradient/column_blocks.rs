@@ -20,7 +20,7 @@ use crate::{
     launch::{Grid, allocate, argument, fill_zero},
     primitives::csr::first_from,
     spmm::{
-        plane_layout::require_planes,
+        plane_layout::require_plane_barrier,
         sizes::{BANKS, EXTENT, LOAD, block_columns, column_blocks_len, extent_words, max_loads},
         tuning::LIST_UNITS,
         types::Csr,
@@ -152,7 +152,7 @@ pub(super) fn refuse<T>(reason: String) -> Result<T, KernelError> {
 }
 
 fn check(client: &Client) -> Result<usize, KernelError> {
-    let plane = require_planes(client, ROUTINE, |_| 0)?;
+    let plane = require_plane_barrier(client, ROUTINE)?;
     require_dtype(client, U16)?;
     if plane < TEAM {
         return refuse(format!("planes have {plane} units; it needs {TEAM}"));

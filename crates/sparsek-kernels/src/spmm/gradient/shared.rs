@@ -30,7 +30,7 @@ use crate::{
     spmm::{
         compressed::Compressed,
         operand::Operand,
-        plane_layout::require_planes,
+        plane_layout::require_plane_barrier,
         tuning::{CUBES_PER_BLOCK, SHARED_UNITS},
     },
 };
@@ -50,7 +50,7 @@ pub(crate) fn plan(
     x: &Compressed,
     blocks: &ColumnBlocks,
 ) -> Result<SharedPlan, KernelError> {
-    let plane = require_planes(client, ROUTINE, |_| 0)?;
+    let plane = require_plane_barrier(client, ROUTINE)?;
     if x.dtype == ElemType::Float(FloatKind::F64) {
         return refuse("it adds f32, f16 and bf16 only".into());
     }

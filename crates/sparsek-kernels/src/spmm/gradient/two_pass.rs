@@ -53,8 +53,7 @@ pub(crate) fn check(client: &Client, dtype: ElemType, width: usize) -> Result<u3
 /// `scratch` limits the bytes of products: by default a sixteenth of device memory, at most the
 /// largest allocation. Rereads sums for each part.
 ///
-/// Errors: as [`spmm`](crate::spmm::spmm); dtypes besides f32 and f64; no planes of one fixed size
-/// that synchronize.
+/// Errors: as [`spmm`](crate::spmm::spmm); dtypes besides f32 and f64; no planes of one fixed size.
 pub fn gradient_two_pass(
     client: &Client,
     product: &Product,
@@ -127,7 +126,7 @@ pub fn gradient_two_pass(
                 transposed.partition.argument()?,
                 argument(entries, "entries of the transpose", int, csr.nnz)?,
                 products()?,
-                transposed.arguments(client, dtype, dtype)?.rows,
+                transposed.row_factors(client, dtype)?,
                 argument(&output, "gradient", dtype, elements)?,
                 partials.argument()?,
                 transposed_items,

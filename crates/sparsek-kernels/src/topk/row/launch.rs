@@ -19,7 +19,7 @@ use super::{
     unit::unit_select,
 };
 use crate::{
-    device::{multiprocessors, require_dtype, units_per_cube},
+    device::{has_plane_barrier, multiprocessors, planes_per_cube, require_dtype, units_per_cube},
     error::KernelError,
     launch::{Grid, argument},
     primitives::team::TeamShape,
@@ -60,22 +60,28 @@ impl Job<'_> {
 
     pub fn orders(&self, routine: Routine) -> bool {
         let in_registers = matches!(routine, Routine::Plane | Routine::Block);
-        !self.options.sorted || (in_registers && self.register_plan(routine).order.is_some())
+        !self.options.sorted || (in_registers && self.register_plan(routine, false).order.is_some())
     }
 
-    fn register_plan(&self, routine: Routine) -> RegisterPlan {
+    /// `dense`: for dense rows, which need no list.
+    fn register_plan(&self, routine: Routine, dense: bool) -> RegisterPlan {
         let plane = self.plane_size();
         let shape = if routine == Routine::Plane { self.plane_shape() } else { self.block_shape() };
         let rows = (plane / shape.lanes).max(1);
-        let planes = if shape.planes > 1 {
-            shape.planes
-        } else {
-            (units_per_cube(self.client, PLANE_CUBE_UNITS) / plane).max(1)
+        let planes = match (shape.planes > 1, dense) {
+            (true, _) => shape.planes,
+            (false, true) => (units_per_cube(self.client, PLANE_CUBE_UNITS) / plane).max(1),
+            (false, false) => planes_per_cube(self.client, PLANE_CUBE_UNITS, plane),
         };
         let cube_rows = (rows * planes / shape.planes) as usize;
         let k = self.options.k;
-        let listed = listed(self.client, k, self.input.cols, cube_rows);
-        let order = (self.options.sorted && listed > 0)
+        let listed = match dense {
+            true => 0,
+            false => listed(self.client, k, self.input.cols, cube_rows),
+        };
+        // One plane sorts, alone.
+        let sorts = planes == 1 || has_plane_barrier(self.client);
+        let order = (self.options.sorted && listed > 0 && sorts)
             .then(|| {
                 let ragged = self.input.lengths.is_some();
                 SortConfig::new(k, shape.plane_lanes(), ragged, self.keys()?)
@@ -97,10 +103,10 @@ impl Job<'_> {
 
     fn registers<E: Element>(&self, routine: Routine, target: Target) -> Result<(), KernelError> {
         let input = self.input;
-        let plan = self.register_plan(routine);
+        let dense = matches!(target, Target::Dense(..));
+        let plan = self.register_plan(routine, dense);
         let RegisterPlan { shape, cube_rows, .. } = plan;
         let (values, indices) = self.outputs(&target)?;
-        let dense = matches!(target, Target::Dense(..));
         let config = RegisterConfig {
             search: self.search(),
             shape,
@@ -110,9 +116,9 @@ impl Job<'_> {
             values: matches!(target, Target::Both(..)),
             indices: !matches!(target, Target::Dense(_, None)),
             dense,
-            listed: if dense { 0 } else { plan.listed },
+            listed: plan.listed,
             quantized_midpoints: self.quantized_midpoints(),
-            order: if dense { None } else { plan.order },
+            order: plan.order,
             rows: plan.rows as usize,
             cube_rows,
         };
