@@ -193,9 +193,15 @@ fn dropout(backend: &Backend) -> Result<(), String> {
 
 fn refusals(backend: &Backend) -> Result<(), String> {
     let device = &backend.device;
-    let found = expect_panic(|| _ = GatConvConfig::new(2, 2).with_heads(0).init(device))?;
-    match found.contains("heads must be at least 1") {
-        true => Ok(()),
-        false => Err(found),
+    let refused: [&dyn Fn(); 2] =
+        [&|| _ = GatConvConfig::new(2, 2).with_heads(0).init(device), &|| {
+            _ = TransformerConvConfig::new(2, 2).with_heads(0).init(device)
+        }];
+    for call in refused {
+        let found = expect_panic(call)?;
+        if !found.contains("heads must be at least 1") {
+            return Err(found);
+        }
     }
+    Ok(())
 }

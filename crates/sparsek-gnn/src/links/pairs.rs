@@ -67,8 +67,8 @@ impl LinkPairs {
         spmm(&self.targets, z)
     }
 
-    /// Scores of the dot product decoder, `y[e] = z[s] · z[t]`: [nodes, width] → [pairs]. They are
-    /// logits of a link.
+    /// Logits of links by the dot product decoder, `y[e] = z[s] · z[t]`: `[nodes, width]` →
+    /// `[pairs]`.
     pub fn dot_scores(&self, z: Tensor<2>) -> Tensor<1> {
         let sources = self.gather_sources(z.clone());
         (sources * self.gather_targets(z)).sum_dim(1).reshape([self.count()])

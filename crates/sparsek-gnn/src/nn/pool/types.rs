@@ -12,6 +12,6 @@ pub struct Pooled {
     /// Nodes of the unpooled batch in the rows of `x`: graph by graph, the best first. PyG's
     /// `perm`.
     pub nodes: Vec<u32>,
-    /// Score of each, [kept].
+    /// Score of each, `[kept]`.
     pub scores: Tensor<1>,
 }
