@@ -1,6 +1,6 @@
 //! Edges held out for validation and test.
 use burn::config::Config;
-use rand::{SeedableRng, rngs::Xoshiro256PlusPlus, seq::SliceRandom};
+use rand::{RngExt, SeedableRng, rngs::Xoshiro256PlusPlus, seq::SliceRandom};
 
 use super::{error::LinkError, negative::negative_sampling};
 use crate::graph::Graph;
@@ -89,7 +89,7 @@ pub fn random_link_split(graph: &Graph, config: &LinkSplitConfig) -> Result<Link
     let counts = [if config.train_negatives { train } else { 0 }, val, test];
     let counts = counts.map(|positives| (config.negatives * positives as f64) as usize);
     let count = counts.iter().fold(0usize, |sum, &count| sum.saturating_add(count));
-    let mut negatives = negative_sampling(graph, count, undirected, config.seed)?;
+    let mut negatives = negative_sampling(graph, count, undirected, rng.random())?;
 
     let joined = |edges: &[(u32, u32)]| {
         let reverse = edges.iter().filter(|(s, t)| undirected && s != t).map(|&(s, t)| (t, s));
