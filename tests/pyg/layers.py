@@ -175,6 +175,17 @@ def propagation():
     layer("cheb/four-terms", nn.ChebConv(WIDTH, OUT, K=4), cheb)
 
 
+def transformer():
+    def parameters(m):
+        skip = linear(m.lin_skip) if m.root_weight else []
+        return linear(m.lin_key) + linear(m.lin_query) + linear(m.lin_value) + skip
+
+    layer("transformer/default", nn.TransformerConv(WIDTH, OUT), parameters)
+    layer("transformer/heads", nn.TransformerConv(WIDTH, OUT, heads=3), parameters)
+    plain = {"concat": False, "root_weight": False, "bias": False}
+    layer("transformer/mean", nn.TransformerConv(WIDTH, OUT, heads=2, **plain), parameters)
+
+
 def norms():
     norm = nn.GraphNorm(WIDTH).double()
     case("graph-norm", lambda x, _: norm(x), [norm.weight, norm.bias, norm.mean_scale])
@@ -191,26 +202,31 @@ def norms():
         )
 
 
-def main():
-    torch.manual_seed(0)
-    torch.set_default_dtype(torch.float64)
+def write(path, head):
+    """`head`: what all cases share."""
     versions = {
         "python": platform.python_version(),
         "torch": torch.__version__,
         "torch_geometric": torch_geometric.__version__,
     }
     print(versions)
+    lines = ",\n".join(json.dumps(each) for each in CASES)
+    text = json.dumps({"versions": versions, **head})[:-1] + f', "cases": [\n{lines}\n]}}\n'
+    path.write_text(text)
+    print(f"{len(CASES)} cases, {len(text)} bytes")
+
+
+def main():
+    torch.manual_seed(0)
+    torch.set_default_dtype(torch.float64)
     messages()
     convolutions()
     attention()
     propagation()
     norms()
-    head = {"versions": versions, "nodes": NODES, "width": WIDTH, "edges": EDGES}
-    lines = ",\n".join(json.dumps(each) for each in CASES)
-    text = json.dumps(head)[:-1] + f', "cases": [\n{lines}\n]}}\n'
-    path = pathlib.Path(__file__).with_suffix(".json")
-    path.write_text(text)
-    print(f"{len(CASES)} cases, {len(text)} bytes")
+    transformer()
+    head = {"nodes": NODES, "width": WIDTH, "edges": EDGES}
+    write(pathlib.Path(__file__).with_suffix(".json"), head)
 
 
 if __name__ == "__main__":

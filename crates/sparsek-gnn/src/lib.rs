@@ -3,6 +3,7 @@
 //!
 //! - [`graph`]: an immutable, shared [`Graph`].
 //! - [`nn`]: layers and models.
+//! - [`links`]: splits, negative samples, scores and metrics of link prediction.
 //! - [`datasets`]: loaders and generators.
 //! - [`sampling`]: parts of graphs that exceed a device.
 //! - [`train`]: full or batched training on one or several devices, with checkpoints.
@@ -34,8 +35,10 @@ pub mod datasets;
 #[cfg(all(test, feature = "flex"))]
 mod fixtures;
 pub mod graph;
+pub mod links;
 pub mod nn;
 mod random;
+mod ranking;
 pub mod sampling;
 pub mod train;
 

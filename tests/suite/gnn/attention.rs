@@ -6,7 +6,7 @@ use burn::{
 };
 use sparsek_gnn::{
     Graph,
-    nn::{GatConv, GatConvConfig, GatV2ConvConfig},
+    nn::{GatConv, GatConvConfig, GatV2ConvConfig, TransformerConvConfig},
 };
 use sparsek_tests::{
     backend::Backend,
@@ -25,6 +25,7 @@ const HEADS: usize = 3;
 pub fn add(cases: &mut Cases, backend: &Backend) {
     gat(cases, backend);
     gat_v2(cases, backend);
+    transformer(cases, backend);
     cases.check_shared(backend, "tensor/gnn/attention/dropout", dropout);
     cases.check(backend, "tensor/gnn/attention/refusals", refusals);
 }
@@ -121,6 +122,41 @@ fn gat_v2(cases: &mut Cases, backend: &Backend) {
     add_subject(cases, backend, "gat-v2/mean-shared", subject);
 }
 
+fn transformer(cases: &mut Cases, backend: &Backend) {
+    /// Of keys, queries and values.
+    fn layer(inputs: &Inputs, [key, query, value]: [&Matrix; 3]) -> Matrix {
+        let edges = inputs.edges(false);
+        let scores = messages::messages(&edges, |source, target, _| {
+            let dots = messages::head_dots(&query[target], &key[source], HEADS);
+            dots.into_iter().map(|dot| dot / (OUT as f64).sqrt()).collect()
+        });
+        messages::attend(&edges, &messages::softmax(&edges, &scores), value)
+    }
+    let subject = Subject {
+        make: |device| TransformerConvConfig::new(WIDTH, OUT).with_heads(HEADS).init(device),
+        forward: |layer, graph, x, _| layer.forward(graph, x),
+        expected: |inputs| {
+            let p = &inputs.parameters;
+            let of = |at: usize| layers::linear(&inputs.x(), &p[at], &p[at + 1], HEADS * OUT);
+            layers::add(&layer(inputs, [&of(0), &of(2), &of(4)]), &of(6))
+        },
+    };
+    add_subject(cases, backend, "transformer/heads", subject);
+    let subject = Subject {
+        make: |device| {
+            let config = TransformerConvConfig::new(WIDTH, OUT).with_heads(HEADS);
+            config.with_concat(false).with_root_weight(false).with_bias(false).init(device)
+        },
+        forward: |layer, graph, x, _| layer.forward(graph, x),
+        expected: |inputs| {
+            let of =
+                |at: usize| layers::linear(&inputs.x(), &inputs.parameters[at], &[], HEADS * OUT);
+            messages::head_mean(&layer(inputs, [&of(0), &of(1), &of(2)]), HEADS)
+        },
+    };
+    add_subject(cases, backend, "transformer/mean", subject);
+}
+
 /// With equal features, dropped attention leaves multiples of the share of an edge; the seed
 /// decides, and without autodiff nothing is dropped.
 fn dropout(backend: &Backend) -> Result<(), String> {
@@ -152,9 +188,15 @@ fn dropout(backend: &Backend) -> Result<(), String> {
 
 fn refusals(backend: &Backend) -> Result<(), String> {
     let device = &backend.device;
-    let found = expect_panic(|| _ = GatConvConfig::new(2, 2).with_heads(0).init(device))?;
-    match found.contains("heads must be at least 1") {
-        true => Ok(()),
-        false => Err(found),
+    let refused: [&dyn Fn(); 2] =
+        [&|| _ = GatConvConfig::new(2, 2).with_heads(0).init(device), &|| {
+            _ = TransformerConvConfig::new(2, 2).with_heads(0).init(device)
+        }];
+    for call in refused {
+        let found = expect_panic(call)?;
+        if !found.contains("heads must be at least 1") {
+            return Err(found);
+        }
     }
+    Ok(())
 }

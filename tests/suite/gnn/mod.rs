@@ -2,8 +2,11 @@
 
 pub mod attention;
 pub mod devices;
+pub mod fixture;
 pub mod layers;
+pub mod links;
 pub mod messages;
+pub mod pooling;
 pub mod pyg;
 pub mod subject;
 pub mod training;
@@ -17,4 +20,6 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     messages::add(cases, backend);
     attention::add(cases, backend);
     pyg::add(cases, backend);
+    pooling::add(cases, backend);
+    links::add(cases, backend);
 }

@@ -2,58 +2,37 @@
 
 use std::sync::LazyLock;
 
-use burn::{
-    module::Module,
-    nn::Relu,
-    tensor::{DType, Device, Tensor},
-};
-use serde_json::Value;
+use burn::{nn::Relu, tensor::Tensor};
 use sparsek_gnn::{
     Graph,
     nn::{
         Aggregator, AppnpConvConfig, ChebConvConfig, GatConvConfig, GatV2ConvConfig, GcnConvConfig,
         GinConvConfig, GinMlpConfig, GraphConvConfig, GraphNormConfig, JumpingKnowledge, PairNorm,
-        SageConvConfig, SgConvConfig,
+        SageConvConfig, SgConvConfig, TransformerConvConfig,
     },
 };
-use sparsek_tests::{
-    backend::{Backend, Kind},
-    runner::Cases,
-};
+use sparsek_tests::{backend::Backend, runner::Cases};
 
-use super::subject::{Pass, fill, same};
+use super::fixture::{File, Fixture, Forward, parse};
 
 const IN: usize = 4;
 const OUT: usize = 3;
 
-static FILE: LazyLock<Value> = LazyLock::new(|| {
-    serde_json::from_str(include_str!("../../pyg/layers.json")).expect("the file is JSON")
-});
-
-type Forward<M> = fn(&M, &Graph, Tensor<2>, Tensor<1>) -> Tensor<2>;
+static FILE: File = LazyLock::new(|| parse(include_str!("../../pyg/layers.json")));
 
 pub fn add(cases: &mut Cases, backend: &Backend) {
-    let mut list = List { cases, backend, names: Vec::new() };
+    let mut list = List { fixture: Fixture::new(cases, backend, &FILE, "pyg") };
     list.messages();
     list.convolutions();
     list.attention();
     list.propagation();
     list.norms();
-    let tested = list.names;
-    cases.check(backend, "tensor/gnn/pyg/all", move |_| {
-        let cases = FILE["cases"].as_array().expect("a list").iter();
-        let names: Vec<&str> = cases.filter_map(|case| case["name"].as_str()).collect();
-        match names == tested {
-            true => Ok(()),
-            false => Err(format!("the file has {names:?}, the suite {tested:?}")),
-        }
-    });
+    list.transformer();
+    list.fixture.finish();
 }
 
 struct List<'a> {
-    cases: &'a mut Cases,
-    backend: &'a Backend,
-    names: Vec<&'static str>,
+    fixture: Fixture<'a>,
 }
 
 impl List<'_> {
@@ -79,17 +58,17 @@ impl List<'_> {
             }),
         ];
         for (name, forward) in scatters {
-            self.add(name, |_| Relu::new(), forward);
+            self.fixture.add(name, |_| Relu::new(), forward);
         }
     }
 
     fn convolutions(&mut self) {
-        self.add(
+        self.fixture.add(
             "gcn/default",
             |device| GcnConvConfig::new(IN, OUT).init(device),
             |layer, graph, x, _| layer.forward(graph, x),
         );
-        self.add(
+        self.fixture.add(
             "gcn/improved-weighted",
             |device| GcnConvConfig::new(IN, OUT).with_improved(true).init(device),
             |layer, graph, x, weights| layer.forward_weighted(graph, x, weights),
@@ -97,22 +76,22 @@ impl List<'_> {
         fn sage(aggregator: Aggregator) -> SageConvConfig {
             SageConvConfig::new(IN, OUT).with_aggregator(aggregator)
         }
-        self.add(
+        self.fixture.add(
             "sage/mean",
             |device| sage(Aggregator::Mean).init(device),
             |layer, graph, x, _| layer.forward(graph, x),
         );
-        self.add(
+        self.fixture.add(
             "sage/sum",
             |device| sage(Aggregator::Sum).init(device),
             |layer, graph, x, _| layer.forward(graph, x),
         );
-        self.add(
+        self.fixture.add(
             "sage/max",
             |device| sage(Aggregator::Max).init(device),
             |layer, graph, x, _| layer.forward(graph, x),
         );
-        self.add(
+        self.fixture.add(
             "sage/project-normalize",
             |device| {
                 let config = sage(Aggregator::Mean).with_project(true);
@@ -120,7 +99,7 @@ impl List<'_> {
             },
             |layer, graph, x, _| layer.forward(graph, x),
         );
-        self.add(
+        self.fixture.add(
             "gin/mlp",
             |device| {
                 let mlp = GinMlpConfig::new(IN, 5, OUT);
@@ -131,17 +110,17 @@ impl List<'_> {
     }
 
     fn attention(&mut self) {
-        self.add(
+        self.fixture.add(
             "gat/default",
             |device| GatConvConfig::new(IN, OUT).init(device),
             |layer, graph, x, _| layer.forward(graph, x),
         );
-        self.add(
+        self.fixture.add(
             "gat/heads",
             |device| GatConvConfig::new(IN, OUT).with_heads(3).init(device),
             |layer, graph, x, _| layer.forward(graph, x),
         );
-        self.add(
+        self.fixture.add(
             "gat/mean",
             |device| {
                 let config = GatConvConfig::new(IN, OUT).with_heads(2).with_negative_slope(0.5);
@@ -149,17 +128,17 @@ impl List<'_> {
             },
             |layer, graph, x, _| layer.forward(graph, x),
         );
-        self.add(
+        self.fixture.add(
             "gat-v2/default",
             |device| GatV2ConvConfig::new(IN, OUT).init(device),
             |layer, graph, x, _| layer.forward(graph, x),
         );
-        self.add(
+        self.fixture.add(
             "gat-v2/heads",
             |device| GatV2ConvConfig::new(IN, OUT).with_heads(3).init(device),
             |layer, graph, x, _| layer.forward(graph, x),
         );
-        self.add(
+        self.fixture.add(
             "gat-v2/mean-shared",
             |device| {
                 let config = GatV2ConvConfig::new(IN, OUT).with_heads(2).with_share_weights(true);
@@ -170,27 +149,27 @@ impl List<'_> {
     }
 
     fn propagation(&mut self) {
-        self.add(
+        self.fixture.add(
             "sg/default",
             |device| SgConvConfig::new(IN, OUT).init(device),
             |layer, graph, x, _| layer.forward(graph, x),
         );
-        self.add(
+        self.fixture.add(
             "sg/hops-weighted",
             |device| SgConvConfig::new(IN, OUT).with_hops(3).with_bias(false).init(device),
             |layer, graph, x, weights| layer.forward_weighted(graph, x, weights),
         );
-        self.add(
+        self.fixture.add(
             "appnp/default",
             |device| AppnpConvConfig::new(4, 0.1).init(device),
             |layer, graph, x, _| layer.forward(graph, x),
         );
-        self.add(
+        self.fixture.add(
             "appnp/weighted",
             |device| AppnpConvConfig::new(2, 0.3).with_self_loops(false).init(device),
             |layer, graph, x, weights| layer.forward_weighted(graph, x, weights),
         );
-        self.add(
+        self.fixture.add(
             "graph-conv/default",
             |device| GraphConvConfig::new(IN, OUT).init(device),
             |layer, graph, x, _| layer.forward(graph, x),
@@ -198,35 +177,56 @@ impl List<'_> {
         fn graph_conv(aggregator: Aggregator) -> GraphConvConfig {
             GraphConvConfig::new(IN, OUT).with_aggregator(aggregator)
         }
-        self.add(
+        self.fixture.add(
             "graph-conv/sum-weighted",
             |device| graph_conv(Aggregator::Sum).init(device),
             |layer, graph, x, weights| layer.forward_weighted(graph, x, weights),
         );
-        self.add(
+        self.fixture.add(
             "graph-conv/mean-weighted",
             |device| graph_conv(Aggregator::Mean).init(device),
             |layer, graph, x, weights| layer.forward_weighted(graph, x, weights),
         );
-        self.add(
+        self.fixture.add(
             "graph-conv/max-weighted",
             |device| graph_conv(Aggregator::Max).init(device),
             |layer, graph, x, weights| layer.forward_weighted(graph, x, weights),
         );
-        self.add(
+        self.fixture.add(
             "cheb/one-term",
             |device| ChebConvConfig::new(IN, OUT, 1).init(device),
             |layer, graph, x, _| layer.forward(graph, x),
         );
-        self.add(
+        self.fixture.add(
             "cheb/four-terms",
             |device| ChebConvConfig::new(IN, OUT, 4).init(device),
             |layer, graph, x, _| layer.forward(graph, x),
         );
     }
 
+    fn transformer(&mut self) {
+        self.fixture.add(
+            "transformer/default",
+            |device| TransformerConvConfig::new(IN, OUT).init(device),
+            |layer, graph, x, _| layer.forward(graph, x),
+        );
+        self.fixture.add(
+            "transformer/heads",
+            |device| TransformerConvConfig::new(IN, OUT).with_heads(3).init(device),
+            |layer, graph, x, _| layer.forward(graph, x),
+        );
+        self.fixture.add(
+            "transformer/mean",
+            |device| {
+                let config = TransformerConvConfig::new(IN, OUT).with_heads(2);
+                config.with_concat(false).with_root_weight(false).with_bias(false).init(device)
+            },
+            |layer, graph, x, _| layer.forward(graph, x),
+        );
+    }
+
     fn norms(&mut self) {
-        self.add(
+        self.fixture.add(
             "graph-norm",
             |device| GraphNormConfig::new(IN).init(device),
             |layer, _, x, _| layer.forward(x),
@@ -244,74 +244,7 @@ impl List<'_> {
             }),
         ];
         for (name, forward) in without_parameters {
-            self.add(name, |_| Relu::new(), forward);
+            self.fixture.add(name, |_| Relu::new(), forward);
         }
     }
-
-    fn add<M: Module + 'static>(
-        &mut self,
-        name: &'static str,
-        make: fn(&Device) -> M,
-        forward: Forward<M>,
-    ) {
-        self.names.push(name);
-        let body = move |backend: &Backend| check(backend, name, make, forward);
-        self.cases.check_shared(self.backend, format!("tensor/gnn/pyg/{name}"), body);
-    }
-}
-
-fn numbers(value: &Value) -> Vec<f64> {
-    let list = value.as_array().expect("a list").iter();
-    list.map(|number| number.as_f64().expect("a number")).collect()
-}
-
-fn lists(value: &Value) -> Vec<Vec<f64>> {
-    value.as_array().expect("a list").iter().map(numbers).collect()
-}
-
-/// Outputs and gradients are PyG's in f64, rounded to f32.
-fn check<M: Module>(
-    backend: &Backend,
-    name: &str,
-    make: fn(&Device) -> M,
-    forward: Forward<M>,
-) -> Result<(), String> {
-    let mut cases = FILE["cases"].as_array().expect("a list").iter();
-    let case = cases.find(|case| case["name"] == name).ok_or("the file has no such case")?;
-    let nodes = FILE["nodes"].as_u64().expect("a number") as usize;
-    let edges = lists(&FILE["edges"]).into_iter().map(|pair| (pair[0] as u32, pair[1] as u32));
-    let graph = Graph::from_edges(nodes, edges).map_err(|error| error.to_string())?;
-    // Devices may round products to tf32.
-    let (dtype, precision) = match backend.kind {
-        Kind::Flex => (DType::F64, 1e-6),
-        _ => (DType::F32, 2f64.powi(-9)),
-    };
-    let parameters = lists(&case["parameters"]);
-    let mut given = parameters.iter();
-    let mut wrong = None;
-    let mut next = |count| match given.next() {
-        Some(values) if values.len() == count => values.clone(),
-        other => {
-            wrong = Some(format!("a parameter of {count} elements, but PyG has {other:?}"));
-            vec![0.0; count]
-        }
-    };
-    let layer = make(&backend.device.clone().autodiff());
-    let (layer, found) = fill(layer, dtype, &mut next);
-    if let Some(wrong) = wrong {
-        return Err(wrong);
-    }
-    if found.len() < parameters.len() {
-        return Err(format!("{} parameters, but PyG has {}", found.len(), parameters.len()));
-    }
-    let [x, weights, upstream] = ["x", "weights", "upstream"].map(|name| numbers(&case[name]));
-    let pass = Pass { graph: &graph, x: &x, weights: &weights, upstream: &upstream, dtype };
-    let (y, slopes) = pass.run(backend, &layer, forward)?;
-    let bound =
-        |values: &[f64]| precision * values.iter().fold(1.0, |most: f64, v| most.max(v.abs()));
-    let expected = numbers(&case["y"]);
-    same("y", &y, &expected, bound(&expected))?;
-    let mut expected = [numbers(&case["dx"]), numbers(&case["dweights"])].concat();
-    expected.extend(lists(&case["dparameters"]).concat());
-    same("slopes", &slopes, &expected, bound(&expected))
 }

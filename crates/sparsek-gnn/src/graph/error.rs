@@ -35,6 +35,9 @@ pub enum GraphError {
         /// Columns.
         cols: usize,
     },
+    /// A batch of no graphs.
+    #[error("a batch needs at least one graph")]
+    NoGraphs,
     /// Offsets exceed the memory limit.
     #[error(transparent)]
     Memory(#[from] MemoryError),

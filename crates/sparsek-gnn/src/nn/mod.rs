@@ -19,9 +19,11 @@ mod model;
 mod node_model;
 mod pair_norm;
 mod plain;
+mod pool;
 mod sage;
 mod sg;
 mod sizes;
+mod transformer;
 
 pub use sparsek::nn::{MaxK, MaxKConfig};
 
@@ -41,6 +43,11 @@ pub use self::{
     node_model::{NodeModel, NodeModelConfig},
     pair_norm::PairNorm,
     plain::{ConvKind, PlainModel, PlainModelConfig},
+    pool::{
+        Pooled, SagPooling, SagPoolingConfig, Set2Set, Set2SetConfig, TopkPooling,
+        TopkPoolingConfig, global_max_pool, global_mean_pool, global_sum_pool,
+    },
     sage::{Aggregator, SageConv, SageConvConfig},
     sg::{SgConv, SgConvConfig},
+    transformer::{TransformerConv, TransformerConvConfig},
 };
