@@ -12,6 +12,7 @@ pub mod case;
 mod chart;
 pub mod compare;
 mod copy;
+pub mod dense;
 pub mod distance;
 mod environment;
 pub mod latency;

@@ -14,7 +14,7 @@ use std::{
 use clap::Parser;
 use sparsek::io::print::{lost, note};
 use sparsek_bench::{
-    compare, distance, latency, layers, linear,
+    compare, dense, distance, latency, layers, linear,
     paper::{row_chart, rtopk, vector_chart},
     report, spmm, startup, table, topk, vector,
 };
@@ -36,6 +36,8 @@ enum Command {
     Shards(vector::ShardArguments),
     /// Nearest neighbors of a sparse data set within itself.
     Distance(distance::Arguments),
+    /// Nearest neighbors among dense rows.
+    Dense(dense::Arguments),
     /// Products of a graph with dense and compressed rows, their gradients, and training epochs.
     #[command(alias = "aggregate")]
     Spmm(spmm::Arguments),
@@ -120,6 +122,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Stream(arguments) => vector::run_stream(&arguments),
         Command::Shards(arguments) => vector::run_shards(&arguments),
         Command::Distance(arguments) => distance::run(&arguments),
+        Command::Dense(arguments) => dense::run(&arguments),
         Command::Spmm(arguments) => spmm::run(&arguments),
         Command::Linear(arguments) => linear::run(&arguments),
         Command::Latency(arguments) => latency::run(&arguments),

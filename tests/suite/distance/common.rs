@@ -1,8 +1,8 @@
 //! Helpers of the distance cases.
 
-use sparsek::{
-    distance::{Measure, Metric, NearestNeighbors, pairwise_distances},
-    sparse,
+use burn::tensor::{Int, Tensor};
+use sparsek::distance::{
+    DistanceError, Measure, Metric, NearestNeighbors, Samples, pairwise_distances,
 };
 use sparsek_tests::{
     backend::Backend,
@@ -104,13 +104,21 @@ pub fn spread(csr: &Csr, cols: usize) -> Csr {
 /// Distances and indices of each query's neighbors.
 pub type Found = (Vec<Vec<f64>>, Vec<Vec<usize>>);
 
-pub fn neighbors(
-    index: &NearestNeighbors,
-    query: Option<&sparse::Csr>,
+pub fn neighbors<S: Samples>(
+    index: &NearestNeighbors<S>,
+    query: Option<&S>,
     k: usize,
 ) -> Result<Found, String> {
-    let found = index.kneighbors(query, k).map_err(|e| e.to_string())?;
-    let (distances, indices) = (found.0.into_data(), found.1.into_data());
+    found(index.kneighbors(query, k), k)
+}
+
+/// Neighbors on the host.
+pub fn found(
+    neighbors: Result<(Tensor<2>, Tensor<2, Int>), DistanceError>,
+    k: usize,
+) -> Result<Found, String> {
+    let (distances, indices) = neighbors.map_err(|e| e.to_string())?;
+    let (distances, indices) = (distances.into_data(), indices.into_data());
     let distances: Vec<f64> = distances.iter::<f64>().collect();
     let indices: Vec<usize> = indices.iter::<i64>().map(|i| i as usize).collect();
     Ok((

@@ -1,6 +1,7 @@
-//! Sparse distances and nearest neighbors.
+//! Distances and nearest neighbors.
 
 pub mod common;
+pub mod dense;
 pub mod edges;
 pub mod filter;
 pub mod gradients;
@@ -24,6 +25,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     gradients::add(cases, backend);
     tensor_core::add(cases, backend);
     neighbors::add(cases, backend);
+    dense::add(cases, backend);
     graphs::add(cases, backend);
     filter::add(cases, backend);
     precomputed::add(cases, backend);

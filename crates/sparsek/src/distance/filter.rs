@@ -1,11 +1,14 @@
 //! Searches among allowed rows.
 
-use burn::tensor::{Int, Tensor, TensorData};
+use std::sync::Arc;
+
+use burn::tensor::{Int, Tensor, TensorData, read_sync};
 
 use super::{
     error::DistanceError,
     neighbors::{NearestNeighbors, without_self},
     pairwise::check,
+    samples::Samples,
 };
 use crate::{
     sparse::Csr,
@@ -84,7 +87,7 @@ fn check_words(operation: &str, bits: usize, words: &[u32]) {
     assert!(found >= needed, "{operation}: {found} words, but {bits} bits need {needed}");
 }
 
-impl NearestNeighbors {
+impl<S: Samples> NearestNeighbors<S> {
     /// [`kneighbors`](NearestNeighbors::kneighbors) among the allowed rows: the prefilter of cuVS.
     ///
     /// Contract and ties as without a filter; without a query, no row is its own neighbor, allowed
@@ -118,7 +121,7 @@ impl NearestNeighbors {
     /// ```
     pub fn kneighbors_filtered(
         &self,
-        query: Option<&Csr>,
+        query: Option<&S>,
         k: usize,
         filter: &Prefilter,
     ) -> Result<(Tensor<2>, Tensor<2, Int>), DistanceError> {
@@ -137,15 +140,20 @@ impl NearestNeighbors {
         if k == 0 {
             return self.kneighbors(Some(query), 0);
         }
+        if filter.queries.is_none() && S::is_direct(&self.measure) {
+            return self.among_shared(query, k, filter, exclude_self);
+        }
+        let search = read_sync(self.to_sparse())?;
+        let query = read_sync(query.to_csr())?;
         match filter.queries {
-            None => self.among_shared(query, k, filter, exclude_self),
-            Some(_) => self.among_own(query, k, filter, exclude_self),
+            None => search.among_shared(&query, k, filter, exclude_self),
+            Some(_) => search.among_own(&query, k, filter, exclude_self),
         }
     }
 
     fn among_shared(
         &self,
-        query: &Csr,
+        query: &S,
         k: usize,
         filter: &Prefilter,
         exclude_self: bool,
@@ -164,7 +172,8 @@ impl NearestNeighbors {
         let part = Self {
             index: self.index.select_rows(&rows),
             // The routine of the whole index, hence its distances.
-            measure: self.measure.to_parts_of(&self.index),
+            measure: self.index.measure_of_parts(self.measure),
+            prepared: Arc::default(),
             ..self.clone()
         };
         let requested = k + usize::from(exclude_self);
@@ -180,7 +189,9 @@ impl NearestNeighbors {
             false => (values, indices),
         })
     }
+}
 
+impl NearestNeighbors {
     fn among_own(
         &self,
         query: &Csr,

@@ -11,6 +11,7 @@ use super::{
     error::DistanceError,
     neighbors::NearestNeighbors,
     pairwise::{check, pairwise_distances},
+    samples::Samples,
 };
 use crate::{
     ops::{DistanceOps, RadiusSpec, distance_dtype},
@@ -38,7 +39,7 @@ impl GraphMode {
     }
 }
 
-impl NearestNeighbors {
+impl<S: Samples> NearestNeighbors<S> {
     /// [`kneighbors`](NearestNeighbors::kneighbors) as a matrix `[queries, index rows]` with k
     /// distances per row, 0 included; f64 for f64 matrices, else f32. The host reads and sorts the
     /// indices once.
@@ -59,7 +60,7 @@ impl NearestNeighbors {
     /// assert_eq!(graph.pattern().indices(), [2, 0, 0]);
     /// graph.values().to_data().assert_eq(&TensorData::from([1.0, 5.0, 1.0]), false);
     /// ```
-    pub fn kneighbors_graph(&self, query: Option<&Csr>, k: usize) -> Result<Csr, DistanceError> {
+    pub fn kneighbors_graph(&self, query: Option<&S>, k: usize) -> Result<Csr, DistanceError> {
         read_sync(self.kneighbors_graph_async(query, k))
     }
 
@@ -67,12 +68,12 @@ impl NearestNeighbors {
     /// browser.
     pub async fn kneighbors_graph_async(
         &self,
-        query: Option<&Csr>,
+        query: Option<&S>,
         k: usize,
     ) -> Result<Csr, DistanceError> {
         let rows = query.unwrap_or(&self.index).rows();
         check_size("entries", rows.saturating_mul(k)).map_err(CsrError::from)?;
-        graph_of_async(self.kneighbors(query, k)?, self.index.rows()).await
+        graph_of_async(self.kneighbors_async(query, k).await?, self.index.rows()).await
     }
 
     /// [`kneighbors_graph`](NearestNeighbors::kneighbors_graph) of distances or of ones:
@@ -93,7 +94,7 @@ impl NearestNeighbors {
     /// ```
     pub fn kneighbors_graph_with(
         &self,
-        query: Option<&Csr>,
+        query: Option<&S>,
         k: usize,
         mode: GraphMode,
     ) -> Result<Csr, DistanceError> {
@@ -118,7 +119,7 @@ impl NearestNeighbors {
     /// ```
     pub fn radius_neighbors_graph(
         &self,
-        query: Option<&Csr>,
+        query: Option<&S>,
         radius: f64,
         mode: GraphMode,
     ) -> Result<Csr, DistanceError> {
@@ -155,7 +156,7 @@ impl NearestNeighbors {
     /// assert_eq!(near.pattern().indices(), [1, 2, 0, 0]);
     /// near.values().to_data().assert_eq(&TensorData::from([5.0, 1.0, 5.0, 1.0]), false);
     /// ```
-    pub fn radius_neighbors(&self, query: Option<&Csr>, radius: f64) -> Result<Csr, DistanceError> {
+    pub fn radius_neighbors(&self, query: Option<&S>, radius: f64) -> Result<Csr, DistanceError> {
         read_sync(self.radius_neighbors_async(query, radius))
     }
 
@@ -163,12 +164,13 @@ impl NearestNeighbors {
     /// browser.
     pub async fn radius_neighbors_async(
         &self,
-        query: Option<&Csr>,
+        query: Option<&S>,
         radius: f64,
     ) -> Result<Csr, DistanceError> {
+        let search = self.to_sparse().await?;
         match query {
-            Some(query) => self.radius_graph(query, None, radius).await,
-            None => self.radius_graph(&self.index, Some(0), radius).await,
+            Some(query) => search.radius_graph(&query.to_csr().await?, None, radius).await,
+            None => search.radius_graph(&search.index, Some(0), radius).await,
         }
     }
 
@@ -183,9 +185,12 @@ impl NearestNeighbors {
         radius: f64,
     ) -> Result<Csr, DistanceError> {
         let first = rows.start;
-        read_sync(self.radius_graph(&self.index.slice_rows(rows), Some(first), radius))
+        let search = read_sync(self.to_sparse())?;
+        read_sync(search.radius_graph(&search.index.slice_rows(rows), Some(first), radius))
     }
+}
 
+impl NearestNeighbors {
     /// `exclude_self`: index row of the first query.
     async fn radius_graph(
         &self,

@@ -1,6 +1,6 @@
 //! Neighbors within a radius as lists.
 
-use super::{error::DistanceError, neighbors::NearestNeighbors};
+use super::{error::DistanceError, neighbors::NearestNeighbors, samples::Samples};
 use crate::sparse::Csr;
 
 /// Neighbors within a radius on the host: a list per query, as scikit-learn's `radius_neighbors`
@@ -61,7 +61,7 @@ impl RadiusNeighbors {
     }
 }
 
-impl NearestNeighbors {
+impl<S: Samples> NearestNeighbors<S> {
     /// [`radius_neighbors`](NearestNeighbors::radius_neighbors) as lists on the host, in index
     /// order, or nearest first and ties by index if `sorted`: scikit-learn's
     /// `radius_neighbors(query, radius, sort_results=sorted)`. Errors and cost as there.
@@ -81,7 +81,7 @@ impl NearestNeighbors {
     /// ```
     pub fn radius_neighbors_lists(
         &self,
-        query: Option<&Csr>,
+        query: Option<&S>,
         radius: f64,
         sorted: bool,
     ) -> Result<RadiusNeighbors, DistanceError> {

@@ -11,6 +11,8 @@ use crate::{ops::DistanceSpec, sparse::Csr};
 #[derive(Clone, Copy)]
 pub struct Measure {
     pub(super) distance: &'static dyn Distance,
+    /// None of a custom semiring.
+    metric: Option<Metric>,
     p: f64,
     routine: Option<Routine>,
     whole: Option<Whole>,
@@ -27,7 +29,13 @@ struct Whole {
 
 impl From<Metric> for Measure {
     fn from(metric: Metric) -> Self {
-        Self { distance: metric.distance(), p: metric.p(), routine: None, whole: None }
+        Self {
+            distance: metric.distance(),
+            metric: Some(metric),
+            p: metric.p(),
+            routine: None,
+            whole: None,
+        }
     }
 }
 
@@ -69,12 +77,22 @@ impl Measure {
     /// ```
     #[cfg(feature = "kernels")]
     pub fn semiring<M: Semiring + HostSemiring>() -> Self {
-        Self { distance: DynMetric::<M>::of(), p: 0.0, routine: None, whole: None }
+        let distance = DynMetric::<M>::of();
+        Self { distance, metric: None, p: 0.0, routine: None, whole: None }
     }
 
     /// Forces a routine; `None` chooses.
     pub fn with_routine(self, routine: Option<Routine>) -> Self {
         Self { routine, ..self }
+    }
+
+    /// The metric, unless custom.
+    pub(super) fn metric(&self) -> Option<Metric> {
+        self.metric
+    }
+
+    pub(super) fn is_forced(&self) -> bool {
+        self.routine.is_some()
     }
 
     pub(super) fn to_parts_of(self, index: &Csr) -> Self {

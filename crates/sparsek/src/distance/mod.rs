@@ -1,5 +1,6 @@
-//! Distances between sparse rows, and nearest neighbors.
+//! Distances between sparse or dense rows, and nearest neighbors.
 //!
+//! - [`Samples`]: the rows, [`Csr`](crate::sparse::Csr) or `Tensor<2>`.
 //! - [`pairwise_distances`]: all of them, by a [`Metric`] or a custom semiring ([`Measure`]).
 //! - [`NearestNeighbors`]: the k nearest rows, or all within a radius, as tensors, graphs or lists;
 //!   [`Prefilter`] allows some rows only; [`Precomputed`] and [`kneighbors_from_graph`] take
@@ -10,6 +11,7 @@
 //! After Nolet et al., "GPU Semiring Primitives for Sparse Neighborhood Methods" (2022); deviations
 //! in `docs/papers.md`.
 
+mod dense;
 mod error;
 mod filter;
 mod graphs;
@@ -19,6 +21,7 @@ mod neighbors;
 mod pairwise;
 mod precomputed;
 mod predict;
+mod samples;
 mod weighted;
 
 pub use error::DistanceError;
@@ -30,6 +33,7 @@ pub use neighbors::NearestNeighbors;
 pub use pairwise::pairwise_distances;
 pub use precomputed::{Precomputed, kneighbors_from_graph};
 pub use predict::{KNeighborsClassifier, KNeighborsRegressor, Weights};
+pub use samples::Samples;
 pub use sparsek_kernels::distance::{
     Algebra, Dense, Distance, Gradient, HostSemiring, Inner, Metric, ROUTINES, Real, Rescale,
     Routine, Strategy, Sums, UnknownMetric,

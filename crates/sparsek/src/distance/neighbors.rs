@@ -1,13 +1,13 @@
 //! Brute-force nearest neighbors.
 
-use std::ops::Range;
+use std::{ops::Range, sync::Arc};
 
 use burn::{
     backend::Dispatch,
-    tensor::{Int, Tensor},
+    tensor::{Int, Tensor, read_sync},
 };
 
-use super::{error::DistanceError, measure::Measure, pairwise::check};
+use super::{error::DistanceError, measure::Measure, pairwise::check, samples::Samples};
 use crate::{
     ops::{DistanceOps, NearestSpec, distance_dtype},
     sparse::Csr,
@@ -17,7 +17,7 @@ use crate::{
 /// Bytes per batch of a radius search.
 const BATCH_BYTES: usize = 512 << 20;
 
-/// Brute-force nearest neighbors among sparse rows.
+/// Brute-force nearest neighbors among sparse or dense rows.
 ///
 /// Batches hold at most 512 MiB or an eighth of the free memory, unless set. An index with above
 /// 256 MiB of column counters is searched in parts. Neither changes results.
@@ -35,18 +35,54 @@ const BATCH_BYTES: usize = 512 << 20;
 /// distances.into_data().assert_eq(&TensorData::from([[1.0], [5.0], [1.0]]), false);
 /// indices.into_data().assert_eq(&TensorData::from([[2], [0], [0]]), false);
 /// ```
+///
+/// # Dense rows
+///
+/// A `Tensor<2>` of rows, such as embeddings, has all methods of a [`Csr`]. [`kneighbors`] and its
+/// kin by `Euclidean`, `SqEuclidean`, `Cosine`, `Correlation` and `Dot` multiply matrices, then
+/// evaluate the nearest candidates directly, column by column in a fixed order. The neighbors are
+/// those of direct evaluation of all pairs, for any batches. Other metrics, forced routines, radius
+/// searches and filters per query convert the rows to a [`Csr`] once.
+///
+/// Queries whose candidates rounding cannot separate from other rows are searched again among 8
+/// times as many, at last all: near ties, duplicates beyond about k + 16, and rows with NaN,
+/// infinities or elements above 2^50. At worst, each pair is evaluated directly. The host reads a
+/// flag per query after each pass. The search keeps a copy of the index for products, and one in
+/// f32 of 16-bit rows.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor, TensorData};
+/// use sparsek::distance::{Metric, NearestNeighbors};
+///
+/// let device = Device::flex();
+/// let x = Tensor::<2>::from_data([[1.0, 0.5], [0.5, 4.0], [4.0, 4.5]], &device);
+/// let index = NearestNeighbors::fit(x, Metric::Euclidean);
+/// let query = Tensor::<2>::from_data([[1.0, 4.5]], &device);
+/// let (distances, indices) = index.kneighbors(Some(&query), 2).unwrap();
+/// distances.into_data().assert_eq(&TensorData::from([[0.5_f32.sqrt(), 3.0]]), false);
+/// indices.into_data().assert_eq(&TensorData::from([[1, 2]]), false);
+/// ```
+///
+/// [`kneighbors`]: NearestNeighbors::kneighbors
 #[derive(Clone)]
-pub struct NearestNeighbors {
-    pub(super) index: Csr,
+pub struct NearestNeighbors<S: Samples = Csr> {
+    pub(super) index: S,
     pub(super) measure: Measure,
     pub(super) query_batch: Option<usize>,
     pub(super) index_batch: Option<usize>,
+    pub(super) prepared: Arc<S::Prepared>,
 }
 
-impl NearestNeighbors {
+impl<S: Samples> NearestNeighbors<S> {
     /// Takes the index rows.
-    pub fn fit(index: Csr, measure: impl Into<Measure>) -> Self {
-        Self { index, measure: measure.into(), query_batch: None, index_batch: None }
+    pub fn fit(index: S, measure: impl Into<Measure>) -> Self {
+        Self {
+            index,
+            measure: measure.into(),
+            query_batch: None,
+            index_batch: None,
+            prepared: Arc::default(),
+        }
     }
 
     /// Sets queries per batch.
@@ -56,16 +92,17 @@ impl NearestNeighbors {
 
     /// Sets index rows per batch, at most [`MAX_COLS`].
     pub fn with_index_batch(self, rows: usize) -> Self {
-        Self { index_batch: Some(rows.clamp(1, MAX_COLS)), ..self }
+        let rows = Some(rows.clamp(1, MAX_COLS));
+        Self { index_batch: rows, prepared: Arc::default(), ..self }
     }
 
     /// The index.
-    pub fn index(&self) -> &Csr {
+    pub fn index(&self) -> &S {
         &self.index
     }
 
     /// Distances and indices of the `k` nearest index rows: both `[m, k]`, nearest first, ties to
-    /// the lowest index.
+    /// the lowest index; distances in f64 for f64, else f32.
     ///
     /// Without a query, the index queries itself, without each row itself. Inner products are
     /// nearest if largest. NaN is last, or first if larger is nearer. No gradient; see
@@ -73,40 +110,28 @@ impl NearestNeighbors {
     ///
     /// # Errors
     ///
-    /// [`DistanceError`] if `k` exceeds the rows, or widths, dtypes or devices differ.
+    /// [`DistanceError`] if `k` exceeds the rows, widths, dtypes or devices differ, or dense rows
+    /// have another dtype than [`Samples`] lists.
     pub fn kneighbors(
         &self,
-        query: Option<&Csr>,
+        query: Option<&S>,
+        k: usize,
+    ) -> Result<(Tensor<2>, Tensor<2, Int>), DistanceError> {
+        read_sync(self.kneighbors_async(query, k))
+    }
+
+    /// [`kneighbors`](NearestNeighbors::kneighbors) where reads cannot block, as in a browser. Only
+    /// dense rows need it.
+    pub async fn kneighbors_async(
+        &self,
+        query: Option<&S>,
         k: usize,
     ) -> Result<(Tensor<2>, Tensor<2, Int>), DistanceError> {
         let exclude_self = query.is_none();
         let query = query.unwrap_or(&self.index);
         check(query, &self.index)?;
         self.check_k(k, exclude_self)?;
-        let rows = self.index.rows();
-        let batch = self.index_batch.unwrap_or(MAX_COLS);
-        if rows <= batch {
-            return Ok(self.nearest(self.measure, [query, &self.index], k, exclude_self));
-        }
-        let measure = self.measure.to_parts_of(&self.index);
-        // Each row itself is removed after the last part.
-        let requested = k + usize::from(exclude_self);
-        let mut best = None;
-        for first in (0..rows).step_by(batch) {
-            let part = self.index.slice_rows(first..rows.min(first + batch));
-            let most = requested.min(part.rows());
-            let (values, indices) = self.nearest(measure, [query, &part], most, false);
-            let found = (values, indices.add_scalar(first as i64));
-            best = Some(match best {
-                None => found,
-                Some(best) => self.merge(best, found, requested),
-            });
-        }
-        let (values, indices) = best.expect("there are more rows than in a part");
-        Ok(match exclude_self {
-            true => without_self(values, indices, 0),
-            false => (values, indices),
-        })
+        S::nearest(self, query, k, exclude_self).await
     }
 
     /// [`kneighbors`](NearestNeighbors::kneighbors) of a range of index rows, bit for bit. Prepares
@@ -149,6 +174,22 @@ impl NearestNeighbors {
         }
     }
 
+    /// The search among the same rows as a matrix.
+    pub(super) async fn to_sparse(&self) -> Result<NearestNeighbors, DistanceError> {
+        Ok(NearestNeighbors {
+            index: self.index.prepared_csr(&self.prepared).await?,
+            measure: self.measure,
+            query_batch: self.query_batch,
+            index_batch: self.index_batch,
+            prepared: Arc::default(),
+        })
+    }
+
+    /// Index rows per batch.
+    pub(super) fn index_rows(&self) -> usize {
+        self.index_batch.unwrap_or(MAX_COLS)
+    }
+
     pub(super) fn batch(&self, across: usize) -> usize {
         let size = distance_dtype(self.index.dtype()).size();
         let fitting = BATCH_BYTES / (size * across.max(1));
@@ -156,7 +197,7 @@ impl NearestNeighbors {
     }
 
     /// Merges two results; the second holds later rows.
-    fn merge(&self, one: Nearest, other: Nearest, k: usize) -> Nearest {
+    pub(super) fn merge(&self, one: Nearest, other: Nearest, k: usize) -> Nearest {
         let values = Tensor::cat(vec![one.0, other.0], 1);
         let indices = Tensor::cat(vec![one.1, other.1], 1);
         let options = TopkOptions::new(k.min(values.dims()[1]))
@@ -164,6 +205,34 @@ impl NearestNeighbors {
             .with_sorted(true);
         let (values, at) = topk(values, &options, 1);
         (values, indices.gather(1, at))
+    }
+}
+
+impl NearestNeighbors {
+    pub(super) fn nearest_sparse(&self, query: &Csr, k: usize, exclude_self: bool) -> Nearest {
+        let (rows, batch) = (self.index.rows(), self.index_rows());
+        if rows <= batch {
+            return self.nearest(self.measure, [query, &self.index], k, exclude_self);
+        }
+        let measure = self.measure.to_parts_of(&self.index);
+        // Each row itself is removed after the last part.
+        let requested = k + usize::from(exclude_self);
+        let mut best = None;
+        for first in (0..rows).step_by(batch) {
+            let part = self.index.slice_rows(first..rows.min(first + batch));
+            let most = requested.min(part.rows());
+            let (values, indices) = self.nearest(measure, [query, &part], most, false);
+            let found = (values, indices.add_scalar(first as i64));
+            best = Some(match best {
+                None => found,
+                Some(best) => self.merge(best, found, requested),
+            });
+        }
+        let (values, indices) = best.expect("there are more rows than in a part");
+        match exclude_self {
+            true => without_self(values, indices, 0),
+            false => (values, indices),
+        }
     }
 
     fn nearest(

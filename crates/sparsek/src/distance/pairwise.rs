@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
-use burn::{backend::Dispatch, tensor::Tensor};
+use burn::{
+    backend::Dispatch,
+    tensor::{Tensor, read_sync},
+};
 use sparsek_kernels::distance::is_wide;
 
-use super::{error::DistanceError, measure::Measure};
+use super::{error::DistanceError, measure::Measure, samples::Samples};
 use crate::{
     ops::{DistanceOps, DistanceSpec, Transposed, TransposedPattern},
     sparse::{Csr, Pattern, upload},
@@ -15,8 +18,11 @@ use crate::{
 ///
 /// # Shapes and dtypes
 ///
-/// `x`: m rows, `y`: n rows, equal columns, dtype and device. Result: `[m, n]`, f64 for f64, else
-/// f32.
+/// `x`: m rows, `y`: n rows, both [`Csr`] or both `Tensor<2>`, equal columns, dtype and device.
+/// Result: `[m, n]`, f64 for f64, else f32.
+///
+/// Dense rows are converted by [`Csr::from_dense`]. On autodiff devices, metrics with a gradient
+/// store all elements instead, so that zeros have a gradient too.
 ///
 /// # Guarantees
 ///
@@ -58,15 +64,28 @@ use crate::{
 /// let d = pairwise_distances(&x, None, Metric::Manhattan).unwrap();
 /// d.into_data().assert_eq(&TensorData::from([[0.0, 5.0], [5.0, 0.0]]), false);
 /// ```
-pub fn pairwise_distances(
-    x: &Csr,
-    y: Option<&Csr>,
+pub fn pairwise_distances<S: Samples>(
+    x: &S,
+    y: Option<&S>,
     measure: impl Into<Measure>,
 ) -> Result<Tensor<2>, DistanceError> {
-    let other = y.unwrap_or(x);
-    check(x, other)?;
+    check(x, y.unwrap_or(x))?;
     let measure = measure.into();
     measure.check()?;
+    let tracked = measure.metric().is_some()
+        && measure.distance.algebra().gradient.is_some()
+        && x.device().is_autodiff();
+    let convert = |rows: &S| match tracked {
+        true => rows.to_tracked_csr(),
+        false => read_sync(rows.to_csr()),
+    };
+    let (x, y) = (convert(x)?, y.map(convert).transpose()?);
+    Ok(pairwise(&x, y.as_ref(), measure))
+}
+
+/// Distances of a checked request.
+fn pairwise(x: &Csr, y: Option<&Csr>, measure: Measure) -> Tensor<2> {
+    let other = y.unwrap_or(x);
     let spec = measure.spec([x, other], y.is_none());
     let distances = <Dispatch as DistanceOps>::pairwise(
         x.tensors(),
@@ -74,7 +93,7 @@ pub fn pairwise_distances(
         transposed(x, other, &spec),
         spec,
     );
-    Ok(Tensor::from_dispatch(distances))
+    Tensor::from_dispatch(distances)
 }
 
 /// Transposes, if there may be a gradient.
@@ -117,7 +136,7 @@ fn renumbered(patterns: [&Pattern; 2]) -> [Pattern; 2] {
     })
 }
 
-pub(super) fn check(x: &Csr, y: &Csr) -> Result<(), DistanceError> {
+pub(super) fn check<S: Samples>(x: &S, y: &S) -> Result<(), DistanceError> {
     if x.cols() != y.cols() {
         let (x, y) = (x.cols(), y.cols());
         return Err(DistanceError::Columns { x, y });

@@ -2,7 +2,7 @@
 
 use burn::tensor::{DType, Tensor, TensorData};
 
-use super::{error::DistanceError, neighbors::NearestNeighbors};
+use super::{error::DistanceError, neighbors::NearestNeighbors, samples::Samples};
 use crate::{ops::distance_dtype, sparse::Csr};
 
 /// Neighbors that scikit-learn asks for unless told otherwise.
@@ -38,15 +38,15 @@ impl Weights {
 
 /// A search whose neighbors are weighted.
 #[derive(Clone)]
-struct Voters {
-    neighbors: NearestNeighbors,
+struct Voters<S: Samples> {
+    neighbors: NearestNeighbors<S>,
     k: usize,
     weights: Weights,
 }
 
-impl Voters {
+impl<S: Samples> Voters<S> {
     fn new(
-        neighbors: NearestNeighbors,
+        neighbors: NearestNeighbors<S>,
         what: &'static str,
         found: usize,
     ) -> Result<Self, DistanceError> {
@@ -58,7 +58,7 @@ impl Voters {
     }
 
     /// Weight and index row of each query's neighbors.
-    fn of(&self, query: Option<&Csr>) -> Result<Vec<Vec<(f64, usize)>>, DistanceError> {
+    fn of(&self, query: Option<&S>) -> Result<Vec<Vec<(f64, usize)>>, DistanceError> {
         let largest = self.neighbors.measure.distance.algebra().largest;
         if largest && self.weights == Weights::Distance {
             return Err(DistanceError::Similarity);
@@ -100,17 +100,17 @@ impl Voters {
 /// assert_eq!(classifier.predict(Some(&query)).unwrap(), [3, 7]);
 /// ```
 #[derive(Clone)]
-pub struct KNeighborsClassifier {
-    voters: Voters,
+pub struct KNeighborsClassifier<S: Samples = Csr> {
+    voters: Voters<S>,
     /// Ascending.
     classes: Vec<i64>,
     /// Position of each index row's class.
     labels: Vec<usize>,
 }
 
-impl KNeighborsClassifier {
+impl<S: Samples> KNeighborsClassifier<S> {
     /// Takes a label per index row; k = 5, uniform weights. Error: [`DistanceError::Count`].
-    pub fn fit(neighbors: NearestNeighbors, labels: &[i64]) -> Result<Self, DistanceError> {
+    pub fn fit(neighbors: NearestNeighbors<S>, labels: &[i64]) -> Result<Self, DistanceError> {
         let voters = Voters::new(neighbors, "labels", labels.len())?;
         let mut classes = labels.to_vec();
         classes.sort_unstable();
@@ -142,7 +142,7 @@ impl KNeighborsClassifier {
     ///
     /// [`DistanceError`] as [`NearestNeighbors::kneighbors`], for k = 0, and for
     /// [`Weights::Distance`] if larger is nearer.
-    pub fn predict(&self, query: Option<&Csr>) -> Result<Vec<i64>, DistanceError> {
+    pub fn predict(&self, query: Option<&S>) -> Result<Vec<i64>, DistanceError> {
         let votes = self.votes(query)?;
         let first = |votes: Vec<f64>| {
             let mut best = 0;
@@ -158,7 +158,7 @@ impl KNeighborsClassifier {
 
     /// Share of the votes of each class: `[queries, classes]`, f64 for f64 matrices, else f32; 0 if
     /// no neighbor counts. As [`predict`](KNeighborsClassifier::predict).
-    pub fn predict_proba(&self, query: Option<&Csr>) -> Result<Tensor<2>, DistanceError> {
+    pub fn predict_proba(&self, query: Option<&S>) -> Result<Tensor<2>, DistanceError> {
         let mut shares = Vec::new();
         let mut queries = 0;
         for votes in self.votes(query)? {
@@ -174,7 +174,7 @@ impl KNeighborsClassifier {
 
     fn votes(
         &self,
-        query: Option<&Csr>,
+        query: Option<&S>,
     ) -> Result<impl Iterator<Item = Vec<f64>> + '_, DistanceError> {
         let voters = self.voters.of(query)?.into_iter();
         Ok(voters.map(|voters| {
@@ -206,17 +206,17 @@ impl KNeighborsClassifier {
 /// mean.into_data().assert_eq(&TensorData::from([[25.0], [15.0], [20.0]]), false);
 /// ```
 #[derive(Clone)]
-pub struct KNeighborsRegressor {
-    voters: Voters,
+pub struct KNeighborsRegressor<S: Samples = Csr> {
+    voters: Voters<S>,
     targets: Vec<f64>,
     outputs: usize,
     dtype: DType,
 }
 
-impl KNeighborsRegressor {
+impl<S: Samples> KNeighborsRegressor<S> {
     /// Takes targets, `[index rows, outputs]`; k = 5, uniform weights. Error:
     /// [`DistanceError::Count`].
-    pub fn fit(neighbors: NearestNeighbors, targets: Tensor<2>) -> Result<Self, DistanceError> {
+    pub fn fit(neighbors: NearestNeighbors<S>, targets: Tensor<2>) -> Result<Self, DistanceError> {
         let [rows, outputs] = targets.dims();
         let voters = Voters::new(neighbors, "rows of targets", rows)?;
         let dtype = targets.dtype();
@@ -241,7 +241,7 @@ impl KNeighborsRegressor {
     /// itself. No gradient.
     ///
     /// [`DistanceError`] as [`KNeighborsClassifier::predict`].
-    pub fn predict(&self, query: Option<&Csr>) -> Result<Tensor<2>, DistanceError> {
+    pub fn predict(&self, query: Option<&S>) -> Result<Tensor<2>, DistanceError> {
         let voters = self.voters.of(query)?;
         let mut means = Vec::with_capacity(voters.len() * self.outputs);
         for voters in &voters {

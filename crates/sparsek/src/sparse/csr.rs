@@ -173,6 +173,21 @@ impl Csr {
         Ok(Self::assemble(pattern.into(), gather(x, &places)))
     }
 
+    /// All elements of `x`, zeros included. Differentiable.
+    pub(crate) fn from_all_elements(x: Tensor<2>) -> Result<Self, CsrError> {
+        let [rows, cols] = x.dims();
+        check_dtype(x.dtype(), &x.device())?;
+        check_size("entries", rows.saturating_mul(cols))?;
+        let indptr = (0..=rows).map(|row| (row * cols) as u32).collect();
+        let indices = (0..rows).flat_map(|_| 0..cols as u32).collect();
+        let pattern = Pattern::new(rows, cols, indptr, indices)?;
+        let values = match rows * cols {
+            0 => empty(&x),
+            entries => x.reshape([entries]),
+        };
+        Ok(Self::assemble(pattern.into(), values))
+    }
+
     fn from_sorted(sorted: Sorted, values: Tensor<1>) -> Self {
         let values = sorted.collect(values);
         Self::assemble(sorted.pattern.into(), values)
@@ -333,7 +348,7 @@ fn check_values(values: &Tensor<1>, entries: usize) -> Result<(), CsrError> {
     check_dtype(values.dtype(), &values.device())
 }
 
-pub(super) fn check_dtype(dtype: DType, device: &Device) -> Result<(), CsrError> {
+pub(crate) fn check_dtype(dtype: DType, device: &Device) -> Result<(), CsrError> {
     let known = matches!(dtype, DType::F32 | DType::F64 | DType::F16 | DType::BF16);
     match known && device.supports_dtype(dtype) {
         true => Ok(()),

@@ -30,6 +30,7 @@ mod tensor;
 
 pub use adjacency::Adjacency;
 pub use compressed::{Compressed, sparse_topk, try_sparse_topk};
+pub(crate) use csr::check_dtype;
 pub use csr::{Csr, CsrData};
 pub use error::{CsrError, PatternError};
 pub use files::FileError;

@@ -1,0 +1,581 @@
+//! Nearest neighbors among dense rows: a matrix product filters, direct evaluation decides.
+//!
+//! ```text
+//! bound(q, x) <= distance(q, x), by one product of queries and index
+//! candidates: the c = 2 k + 16 rows of least bound
+//! evaluate the candidates directly; sort by (distance, row); keep k
+//! if the greatest bound of the candidates > the k-th distance: done
+//! else: again with 8 c candidates, at last with all rows and no bound
+//! ```
+//!
+//! **Why it is exact.** A rejected row has a bound at or above those of all candidates. If these
+//! exceed the k-th distance, it can neither beat nor tie it. So neighbors are those of direct
+//! evaluation of all pairs, whatever the product rounds. Direct evaluation takes elementwise
+//! operations in a fixed order, so its bits depend on the two rows alone.
+//!
+//! **Bounds.** Tensor cores round f32 factors to TF32, so G' differs from q·x by at most
+//! ε |q| |x|, ε = 2^-9 plus the rounding of sums. ε' below also covers the rounding of norms,
+//! centering and direct evaluation, each some 2^-20.
+//!
+//! | form | product of | bound, in the order of distances |
+//! |---|---|---|
+//! | difference | rows minus the index's column means | (1 − ε') (\|q\|² + \|x\|²) − 2 G' |
+//! | angle | unit rows | 1 − ε' − G' |
+//! | product | queries over their norms, and rows | −G' − ε' \|x\|, times \|q\| |
+//!
+//! Centering shrinks the norms, hence the error. Rows that these bounds do not hold for have −∞
+//! (always candidates), or +∞ if their distances are never finite. Such queries always fail.
+//!
+//! Cost: the product, a selection and 2 k + 16 direct evaluations per query; at worst n.
+
+use burn::tensor::{Bool, DType, Int, Tensor, TensorData};
+use sparsek_kernels::distance::Metric;
+
+use super::{
+    measure::Measure,
+    neighbors::{Nearest, NearestNeighbors, without_self},
+};
+use crate::{
+    ops::distance_dtype,
+    topk::{TopkOptions, topk},
+};
+
+/// Candidates are twice the neighbors, and these.
+const MORE_CANDIDATES: usize = 16;
+/// Factor of the candidates after a failure.
+const WIDEN: usize = 8;
+/// Least index rows per candidate; of fewer, all are evaluated.
+const LEAST_FRACTION: usize = 4;
+/// Bytes of elements that are evaluated at once.
+const DIRECT_BYTES: usize = 32 << 20;
+const RUNS: &str = "the device runs";
+
+/// How a metric evaluates two rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Σ (x − y)², or its root.
+    Difference { root: bool },
+    /// ½ |x/|x| − y/|y||², of centered rows or not.
+    Angle { centered: bool },
+    /// Σ x y.
+    Product,
+}
+
+impl Form {
+    /// None if only matrices have the measure, or a routine is forced.
+    pub fn of(measure: &Measure) -> Option<Self> {
+        match measure.metric().filter(|_| !measure.is_forced())? {
+            Metric::Euclidean => Some(Self::Difference { root: true }),
+            Metric::SqEuclidean => Some(Self::Difference { root: false }),
+            Metric::Cosine => Some(Self::Angle { centered: false }),
+            Metric::Correlation => Some(Self::Angle { centered: true }),
+            Metric::Dot => Some(Self::Product),
+            _ => None,
+        }
+    }
+
+    /// Distances of broadcast rows `[m, 1, d]` and `[m or 1, c, d]`: `[m, c]`.
+    fn evaluate(self, queries: Tensor<3>, rows: Tensor<3>) -> Tensor<2> {
+        let limits = Limits::of(rows.dtype());
+        let shape = [queries.dims()[0], rows.dims()[1]];
+        let flat = |pairs: Tensor<3>| pairs.flatten::<2>(0, 1);
+        let distances = match self {
+            Self::Product => row_sums(flat(queries * rows)),
+            Self::Angle { .. } => {
+                let halves = row_sums(flat(rows - queries).square()).mul_scalar(0.5);
+                let above = halves.clone().greater_elem(2.0);
+                halves.mask_fill(above, 2.0)
+            }
+            Self::Difference { root } => {
+                let differences = flat(rows - queries);
+                let [scale, back] = limits.scale(&differences);
+                let sums = row_sums((differences * scale).square());
+                match root {
+                    true => sums.sqrt() * back,
+                    false => sums * back.clone() * back,
+                }
+            }
+        };
+        distances.reshape(shape)
+    }
+
+    /// What direct evaluation reads: f32 or f64, for angles divided by norms.
+    fn rows(self, rows: Tensor<2>) -> Tensor<2> {
+        let dtype = distance_dtype(rows.dtype());
+        let rows = rows.detach().cast(dtype);
+        let limits = Limits::of(dtype);
+        let scaled = |rows: Tensor<2>| {
+            let [scale, _] = limits.scale(&rows);
+            rows * scale
+        };
+        let Self::Angle { centered } = self else {
+            return rows;
+        };
+        let mut rows = scaled(rows);
+        if centered {
+            let columns = rows.dims()[1] as f64;
+            // The second mean is what the first one rounds.
+            for _ in 0..2 {
+                let means = row_sums(rows.clone()).div_scalar(columns);
+                rows = rows - means;
+            }
+            rows = scaled(rows);
+        }
+        let norms = row_sums(rows.clone().square()).sqrt();
+        rows / norms
+    }
+
+    fn is_largest(self) -> bool {
+        self == Self::Product
+    }
+}
+
+/// Constants of a dtype. Powers of two, so that scaling is exact.
+struct Limits {
+    /// Relative error of products of rows of no columns, and per column.
+    epsilon: [f64; 2],
+    /// Greatest element for which bounds hold.
+    greatest: f64,
+    /// Covers what underflows in sums of squares.
+    floor: f64,
+    /// Least element whose square is accurate.
+    least: f64,
+    /// Brings elements above `greatest` or below `least` to squares that are accurate.
+    scale: f64,
+}
+
+impl Limits {
+    fn of(dtype: DType) -> Self {
+        let power = |exponent: i32| 2.0_f64.powi(exponent);
+        match dtype {
+            DType::F64 => Self {
+                epsilon: [power(-44), power(-50)],
+                greatest: power(400),
+                floor: power(-900),
+                least: power(-400),
+                scale: power(-600),
+            },
+            _ => Self {
+                epsilon: [2.5e-3, power(-21)],
+                greatest: power(50),
+                floor: power(-98),
+                least: power(-40),
+                scale: power(-76),
+            },
+        }
+    }
+
+    /// ε' of rows of `columns` elements.
+    fn epsilon(&self, columns: usize) -> f64 {
+        self.epsilon[0] + self.epsilon[1] * columns as f64
+    }
+
+    /// Factor of each row that keeps its squares in range, mostly 1, and its inverse: `[rows, 1]`.
+    fn scale(&self, rows: &Tensor<2>) -> [Tensor<2>; 2] {
+        let most = rows.clone().abs().max_dim(1);
+        let huge = most.clone().greater_elem(self.greatest);
+        let tiny = most.clone().lower_elem(self.least);
+        let ones = most.ones_like();
+        [self.scale, 1.0 / self.scale].map(|scale| {
+            let scaled = ones.clone().mask_fill(huge.clone(), scale);
+            scaled.mask_fill(tiny.clone(), 1.0 / scale)
+        })
+    }
+
+    /// Rows without NaN, infinities or great elements: `[rows, 1]`.
+    fn are_usable(&self, rows: &Tensor<2>) -> Tensor<2, Bool> {
+        rows.clone().abs().lower_equal_elem(self.greatest).all_dim(1)
+    }
+}
+
+/// Sums of rows, `[rows, 1]`, by halves: every sum takes the same order of additions.
+fn row_sums(mut rows: Tensor<2>) -> Tensor<2> {
+    let mut odd: Option<Tensor<2>> = None;
+    loop {
+        let mut width = rows.dims()[1];
+        if width == 1 {
+            break;
+        }
+        if width % 2 == 1 {
+            width -= 1;
+            let last = rows.clone().narrow(1, width, 1);
+            odd = Some(match odd {
+                Some(odd) => odd + last,
+                None => last,
+            });
+        }
+        let half = width / 2;
+        rows = rows.clone().narrow(1, 0, half) + rows.narrow(1, half, half);
+    }
+    match odd {
+        Some(odd) => rows + odd,
+        None => rows,
+    }
+}
+
+/// Zero where a row is not usable.
+fn usable_rows(rows: Tensor<2>, usable: &Tensor<2, Bool>) -> Tensor<2> {
+    let shape = rows.dims();
+    rows.mask_fill(usable.clone().bool_not().expand(shape), 0.0)
+}
+
+/// Index rows, prepared.
+#[derive(Clone)]
+pub struct Index {
+    form: Form,
+    /// For direct evaluation.
+    rows: Tensor<2>,
+    /// For products; zero where not usable.
+    factors: Tensor<2>,
+    /// Part of the bounds: `[1, n]`.
+    offsets: Tensor<2>,
+    /// Column means, `[1, d]`, of differences.
+    means: Option<Tensor<2>>,
+}
+
+/// Queries, prepared: the bound of row x is (factors · x + offset of x + shift) · scale.
+#[derive(Clone)]
+struct Queries {
+    rows: Tensor<2>,
+    factors: Tensor<2>,
+    shifts: Tensor<2>,
+    scales: Tensor<2>,
+}
+
+impl Queries {
+    fn map(&self, part: impl Fn(Tensor<2>) -> Tensor<2>) -> Self {
+        Self {
+            rows: part(self.rows.clone()),
+            factors: part(self.factors.clone()),
+            shifts: part(self.shifts.clone()),
+            scales: part(self.scales.clone()),
+        }
+    }
+
+    fn count(&self) -> usize {
+        self.rows.dims()[0]
+    }
+}
+
+/// Prepares the index in parts of at most `most` rows.
+pub fn parts(index: &Tensor<2>, form: Form, most: usize) -> Vec<Index> {
+    let [rows, _] = index.dims();
+    let starts = (0..rows).step_by(most);
+    let part = |first| index.clone().narrow(0, first, most.min(rows - first));
+    starts.map(|first| Index::new(part(first), form)).collect()
+}
+
+impl Index {
+    fn new(rows: Tensor<2>, form: Form) -> Self {
+        let rows = form.rows(rows);
+        let limits = Limits::of(rows.dtype());
+        let epsilon = limits.epsilon(rows.dims()[1]);
+        let usable = limits.are_usable(&rows);
+        let clean = usable_rows(rows.clone(), &usable);
+        let other = usable.clone().bool_not();
+        let (factors, offsets, means) = match form {
+            Form::Difference { .. } => {
+                let means = clean.clone().mean_dim(0);
+                let factors = usable_rows(clean - means.clone(), &usable);
+                let norms = row_sums(factors.clone().square());
+                let offsets = norms.mul_scalar(1.0 - epsilon).sub_scalar(limits.floor);
+                // Distances to infinities and NaN are never finite.
+                let finite = rows.clone().is_finite().all_dim(1);
+                let offsets = offsets
+                    .mask_fill(other, f64::NEG_INFINITY)
+                    .mask_fill(finite.bool_not(), f64::INFINITY);
+                (factors, offsets, Some(means))
+            }
+            Form::Angle { .. } => {
+                let offsets = rows.clone().narrow(1, 0, 1).zeros_like();
+                let offsets = offsets.mask_fill(other, f64::INFINITY);
+                (clean, offsets, None)
+            }
+            Form::Product => {
+                let norms = norm_bounds(&clean, &limits);
+                let offsets = norms.mul_scalar(-epsilon).mask_fill(other, f64::NEG_INFINITY);
+                (clean, offsets, None)
+            }
+        };
+        Self { form, rows, factors, offsets: offsets.transpose(), means }
+    }
+
+    fn queries(&self, query: &Tensor<2>) -> Queries {
+        let rows = self.form.rows(query.clone());
+        let limits = Limits::of(rows.dtype());
+        let epsilon = limits.epsilon(rows.dims()[1]);
+        let usable = limits.are_usable(&rows);
+        let clean = usable_rows(rows.clone(), &usable);
+        let column = rows.clone().narrow(1, 0, 1).zeros_like();
+        let (factors, shifts, scales) = match self.form {
+            Form::Difference { .. } => {
+                let means = self.means.clone().expect("an index of differences has means");
+                let factors = usable_rows(clean - means, &usable);
+                let norms = row_sums(factors.clone().square());
+                let shifts = norms.mul_scalar(1.0 - epsilon);
+                (factors.mul_scalar(-2.0), shifts, column.ones_like())
+            }
+            Form::Angle { .. } => {
+                let shifts = column.clone().add_scalar(1.0 - epsilon);
+                (clean.neg(), shifts, column.ones_like())
+            }
+            Form::Product => {
+                let norms = norm_bounds(&clean, &limits);
+                ((clean / norms.clone()).neg(), column, norms)
+            }
+        };
+        // No bound holds.
+        let shifts = shifts.mask_fill(usable.bool_not(), f64::NEG_INFINITY);
+        Queries { rows, factors, shifts, scales }
+    }
+
+    /// Distances of each query to its candidates.
+    fn distances(&self, queries: Tensor<2>, candidates: Tensor<2, Int>) -> Tensor<2> {
+        let [count, each] = candidates.dims();
+        let columns = queries.dims()[1];
+        let rows = self.rows.clone().select(0, candidates.flatten(0, 1));
+        self.form.evaluate(queries.unsqueeze_dim(1), rows.reshape([count, each, columns]))
+    }
+
+    /// Distances of each query to all rows.
+    fn all_distances(&self, queries: Tensor<2>) -> Tensor<2> {
+        let ([count, _], [rows, _]) = (queries.dims(), self.rows.dims());
+        let most = self.pairs() / count;
+        let queries: Tensor<3> = queries.unsqueeze_dim(1);
+        let part = |first| {
+            let part = self.rows.clone().narrow(0, first, most.min(rows - first));
+            self.form.evaluate(queries.clone(), part.unsqueeze_dim(0))
+        };
+        Tensor::cat((0..rows).step_by(most).map(part).collect(), 1)
+    }
+
+    /// Pairs that are evaluated at once.
+    fn pairs(&self) -> usize {
+        let row = self.rows.dims()[1] * self.rows.dtype().size();
+        (DIRECT_BYTES / row).max(1)
+    }
+
+    fn nearest(&self, distances: Tensor<2>, k: usize) -> Nearest {
+        let options = TopkOptions::new(k).with_largest(self.form.is_largest()).with_sorted(true);
+        topk(distances, &options, 1)
+    }
+
+    /// The k nearest candidates, and which queries they are proven for.
+    fn filtered(
+        &self,
+        queries: Queries,
+        k: usize,
+        candidates: usize,
+    ) -> (Nearest, Tensor<2, Bool>) {
+        let products = queries.factors.matmul(self.factors.clone().transpose());
+        // Without sorting, candidates ascend, so the lowest of equal distances comes first.
+        let options = TopkOptions::new(candidates).with_largest(false);
+        let (bounds, rows) = topk(products + self.offsets.clone(), &options, 1);
+        let distances = self.distances(queries.rows, rows.clone());
+        let (distances, places) = self.nearest(distances, k);
+        let worst = distances.clone().narrow(1, k - 1, 1);
+        let worst = match self.form {
+            Form::Difference { root: true } => worst.square(),
+            Form::Product => worst.neg(),
+            _ => worst,
+        };
+        let rejected = (bounds.max_dim(1) + queries.shifts) * queries.scales;
+        let proven = rejected.greater(worst);
+        ((distances, rows.gather(1, places)), proven)
+    }
+
+    /// One pass: the k nearest of each query, and which are proven, or all if `None`.
+    fn pass(
+        &self,
+        queries: &Queries,
+        k: usize,
+        candidates: Option<usize>,
+        batch: usize,
+    ) -> (Nearest, Option<Tensor<2, Bool>>) {
+        let each = candidates.unwrap_or(self.rows.dims()[0]);
+        let batch = batch.min(self.pairs() / each).max(1);
+        let (mut distances, mut indices, mut proven) = (Vec::new(), Vec::new(), Vec::new());
+        for first in (0..queries.count()).step_by(batch) {
+            let count = batch.min(queries.count() - first);
+            let tile = queries.map(|all| all.narrow(0, first, count));
+            let found = match candidates {
+                Some(candidates) => {
+                    let (found, flags) = self.filtered(tile, k, candidates);
+                    proven.push(flags);
+                    found
+                }
+                None => self.nearest(self.all_distances(tile.rows), k),
+            };
+            distances.push(found.0);
+            indices.push(found.1);
+        }
+        let found = (Tensor::cat(distances, 0), Tensor::cat(indices, 0));
+        (found, (!proven.is_empty()).then(|| Tensor::cat(proven, 0)))
+    }
+
+    /// The k nearest rows of each query, by as many passes as it takes.
+    async fn search(&self, queries: &Queries, k: usize, batch: usize) -> Nearest {
+        let [rows, _] = self.rows.dims();
+        let some = |wanted: usize| (wanted <= rows / LEAST_FRACTION).then_some(wanted);
+        let mut candidates = some(2 * k + MORE_CANDIDATES);
+        let (mut found, mut proven) = self.pass(queries, k, candidates, batch);
+        let mut open: Vec<i64> = (0..queries.count() as i64).collect();
+        while let (Some(flags), Some(before)) = (proven, candidates) {
+            let flags = flags.into_data_async().await.expect(RUNS);
+            let flags = flags.iter::<bool>().zip(&open);
+            open = flags.filter(|(proven, _)| !proven).map(|(_, &query)| query).collect();
+            if open.is_empty() {
+                break;
+            }
+            let device = queries.rows.device();
+            let upload = |places: &[i64]| {
+                let places = TensorData::new(places.to_vec(), [places.len()]);
+                Tensor::<1, Int>::from_data(places, &device)
+            };
+            let at = upload(&open);
+            candidates = some(before * WIDEN);
+            let again = queries.map(|all| all.select(0, at.clone()));
+            let (better, flags) = self.pass(&again, k, candidates, batch);
+            proven = flags;
+            let mut places: Vec<i64> = (0..queries.count() as i64).collect();
+            for (place, &query) in open.iter().enumerate() {
+                places[query as usize] = (queries.count() + place) as i64;
+            }
+            let places = upload(&places);
+            found = (
+                Tensor::cat(vec![found.0, better.0], 0).select(0, places.clone()),
+                Tensor::cat(vec![found.1, better.1], 0).select(0, places),
+            );
+        }
+        found
+    }
+}
+
+/// Norms of rows from above, also where squares underflow: `[rows, 1]`.
+fn norm_bounds(rows: &Tensor<2>, limits: &Limits) -> Tensor<2> {
+    row_sums(rows.clone().square()).add_scalar(limits.floor).sqrt()
+}
+
+impl NearestNeighbors<Tensor<2>> {
+    /// The k nearest of a checked request; `parts`: the index.
+    pub(super) async fn nearest_dense(
+        &self,
+        parts: &[Index],
+        query: &Tensor<2>,
+        k: usize,
+        exclude_self: bool,
+    ) -> Nearest {
+        let [queries, _] = query.dims();
+        if k == 0 || queries == 0 {
+            let device = query.device();
+            let dtype = distance_dtype(query.dtype());
+            let none = || TensorData::new(Vec::<f32>::new(), [queries, k]);
+            let indices = TensorData::new(Vec::<i64>::new(), [queries, k]);
+            let distances = Tensor::from_data(none(), (&device, dtype));
+            return (distances, Tensor::from_data(indices, &device));
+        }
+        // Each row itself is removed at the end.
+        let requested = k + usize::from(exclude_self);
+        let mut best: Option<Nearest> = None;
+        let mut first = 0;
+        for part in parts {
+            let [rows, _] = part.rows.dims();
+            let prepared = part.queries(query);
+            let batch = self.batch(rows);
+            let (distances, indices) = part.search(&prepared, requested.min(rows), batch).await;
+            let found = (distances, indices.add_scalar(first));
+            first += rows as i64;
+            best = Some(match best {
+                None => found,
+                Some(best) => self.merge(best, found, requested),
+            });
+        }
+        let (distances, indices) = best.expect("an index of k rows has a part");
+        match exclude_self {
+            true => without_self(distances, indices, 0),
+            false => (distances, indices),
+        }
+    }
+}
+
+#[cfg(all(test, feature = "flex"))]
+mod tests {
+    use burn::tensor::Device;
+    use rstest::rstest;
+    use sparsek_kernels::distance::Routine;
+
+    use super::*;
+
+    const COLUMNS: usize = 37;
+
+    /// Rows of irregular numbers around `middle`.
+    fn rows(count: usize, seed: u32, [scale, middle]: [f32; 2]) -> Tensor<2> {
+        let element = |at: usize| {
+            let mixed = (at as u32 ^ seed.rotate_left(16)).wrapping_mul(0x9e37_79b9);
+            let mixed = (mixed ^ mixed >> 15).wrapping_mul(0x85eb_ca6b);
+            middle + scale * (f64::from(mixed ^ mixed >> 13) / 2.0_f64.powi(31) - 1.0) as f32
+        };
+        let elements: Vec<f32> = (0..count * COLUMNS).map(element).collect();
+        Tensor::from_data(TensorData::new(elements, [count, COLUMNS]), &Device::flex())
+    }
+
+    /// As TF32, rounded towards zero.
+    fn truncated(rows: Tensor<2>) -> Tensor<2> {
+        let shape = rows.dims();
+        let elements: Vec<f32> = rows.into_data().iter::<f32>().collect();
+        let elements = elements.iter().map(|x| f32::from_bits(x.to_bits() & !0x1fff));
+        let elements = TensorData::new(elements.collect::<Vec<_>>(), shape);
+        Tensor::from_data(elements, &Device::flex())
+    }
+
+    #[rstest]
+    fn bounds_hold_for_truncated_factors(
+        #[values(
+            Form::Difference { root: false },
+            Form::Angle { centered: false },
+            Form::Angle { centered: true },
+            Form::Product
+        )]
+        form: Form,
+        #[values([1.0, 0.0], [1e-9, 0.0], [1e9, 0.0], [1.0, 30.0], [1e-3, -1e3])] spread: [f32; 2],
+    ) {
+        let (index, query) = (rows(90, 1, spread), rows(20, 2, spread));
+        // One row is a query, one nearly.
+        let near = query.clone().narrow(0, 0, 1).mul_scalar(1.0 + 1e-6);
+        let index = Tensor::cat(vec![index, query.clone().narrow(0, 3, 1), near], 0);
+        let prepared = Index::new(index, form);
+        let queries = prepared.queries(&query);
+        let factors = truncated(prepared.factors.clone()).transpose();
+        let products = truncated(queries.factors.clone()).matmul(factors);
+        let bounds = (products + prepared.offsets.clone() + queries.shifts) * queries.scales;
+        let bounds: Vec<f64> = bounds.into_data().iter::<f64>().collect();
+        let distances = prepared.all_distances(queries.rows).into_data();
+        let distances: Vec<f64> = distances.iter::<f64>().collect();
+        let sign = if form.is_largest() { -1.0 } else { 1.0 };
+        let mut tight = 0;
+        for (&bound, &distance) in bounds.iter().zip(&distances) {
+            assert!(bound < sign * distance, "{bound} {distance}");
+            tight += usize::from(bound > sign * distance - 0.1 * distance.abs());
+        }
+        if spread == [1.0, 0.0] && form != Form::Product {
+            assert!(tight > 1000, "{tight}");
+        }
+    }
+
+    #[rstest]
+    fn sums_take_any_width(#[values(1, 2, 3, 5, 7, 8, 31, 37, 64, 100)] width: usize) {
+        let elements: Vec<f32> = (0..3 * width).map(|at| at as f32).collect();
+        let all = TensorData::new(elements.clone(), [3, width]);
+        let sums = row_sums(Tensor::from_data(all, &Device::flex())).into_data();
+        let expected: Vec<f32> = elements.chunks(width).map(|row| row.iter().sum()).collect();
+        sums.assert_eq(&TensorData::new(expected, [3, 1]), true);
+    }
+
+    #[rstest]
+    fn only_unforced_metrics_have_a_form() {
+        let metric = Measure::from(Metric::Euclidean);
+        assert_eq!(Form::of(&metric), Some(Form::Difference { root: true }));
+        assert_eq!(Form::of(&metric.with_routine(Some(Routine::Merge))), None);
+        assert_eq!(Form::of(&Metric::Manhattan.into()), None);
+    }
+}

@@ -1,0 +1,214 @@
+//! Kinds of rows that searches and distances take.
+
+use std::{
+    future::{Future, ready},
+    ops::Range,
+    sync::OnceLock,
+};
+
+use burn::tensor::{DType, Device, Int, Tensor, TensorData};
+
+use super::{
+    dense::{self, Form},
+    error::DistanceError,
+    measure::Measure,
+    neighbors::{Nearest, NearestNeighbors},
+};
+use crate::sparse::{Csr, CsrError};
+
+/// Rows to search or compare: sparse, a [`Csr`], or dense, a `Tensor<2>` of f32, f64, f16 or bf16.
+///
+/// Index and queries are of one kind; [`Csr::from_dense`] and [`Csr::to_dense`] convert. No other
+/// type can implement the trait.
+pub trait Samples: Rows {}
+
+impl Samples for Csr {}
+impl Samples for Tensor<2> {}
+
+/// What a search needs of its rows.
+pub trait Rows: Clone {
+    /// What is derived from an index once.
+    type Prepared: Clone + Default;
+
+    fn rows(&self) -> usize;
+    fn cols(&self) -> usize;
+    fn dtype(&self) -> DType;
+    fn device(&self) -> Device;
+    fn slice_rows(&self, rows: Range<usize>) -> Self;
+    fn select_rows(&self, rows: &[usize]) -> Self;
+    /// The rows as a matrix; dense rows are read once.
+    fn to_csr(&self) -> impl Future<Output = Result<Csr, CsrError>>;
+    /// The rows as a matrix whose values carry the gradient of all elements, zeros included.
+    fn to_tracked_csr(&self) -> Result<Csr, CsrError>;
+    /// The index as a matrix, converted once.
+    fn prepared_csr(
+        &self,
+        prepared: &Self::Prepared,
+    ) -> impl Future<Output = Result<Csr, CsrError>>;
+    /// The measure for parts of these rows, so that they get the distances of the whole.
+    fn measure_of_parts(&self, measure: Measure) -> Measure;
+    /// Whether rows are searched without a conversion.
+    fn is_direct(measure: &Measure) -> bool;
+    /// The k nearest of a checked request.
+    fn nearest(
+        search: &NearestNeighbors<Self>,
+        query: &Self,
+        k: usize,
+        exclude_self: bool,
+    ) -> impl Future<Output = Result<Nearest, DistanceError>>
+    where
+        Self: Samples;
+}
+
+impl Rows for Csr {
+    type Prepared = ();
+
+    fn rows(&self) -> usize {
+        self.rows()
+    }
+
+    fn cols(&self) -> usize {
+        self.cols()
+    }
+
+    fn dtype(&self) -> DType {
+        self.dtype()
+    }
+
+    fn device(&self) -> Device {
+        self.device()
+    }
+
+    fn slice_rows(&self, rows: Range<usize>) -> Self {
+        self.slice_rows(rows)
+    }
+
+    fn select_rows(&self, rows: &[usize]) -> Self {
+        self.select_rows(rows)
+    }
+
+    fn to_csr(&self) -> impl Future<Output = Result<Csr, CsrError>> {
+        ready(Ok(self.clone()))
+    }
+
+    fn to_tracked_csr(&self) -> Result<Csr, CsrError> {
+        Ok(self.clone())
+    }
+
+    fn prepared_csr(&self, _prepared: &()) -> impl Future<Output = Result<Csr, CsrError>> {
+        ready(Ok(self.clone()))
+    }
+
+    fn measure_of_parts(&self, measure: Measure) -> Measure {
+        measure.to_parts_of(self)
+    }
+
+    fn is_direct(_measure: &Measure) -> bool {
+        true
+    }
+
+    fn nearest(
+        search: &NearestNeighbors<Self>,
+        query: &Self,
+        k: usize,
+        exclude_self: bool,
+    ) -> impl Future<Output = Result<Nearest, DistanceError>> {
+        ready(Ok(search.nearest_sparse(query, k, exclude_self)))
+    }
+}
+
+/// What is derived from dense index rows at the first search that needs it.
+#[derive(Clone, Default)]
+pub struct PreparedDense {
+    csr: OnceLock<Csr>,
+    parts: OnceLock<Vec<dense::Index>>,
+}
+
+impl Rows for Tensor<2> {
+    type Prepared = PreparedDense;
+
+    fn rows(&self) -> usize {
+        self.dims()[0]
+    }
+
+    fn cols(&self) -> usize {
+        self.dims()[1]
+    }
+
+    fn dtype(&self) -> DType {
+        self.dtype()
+    }
+
+    fn device(&self) -> Device {
+        self.device()
+    }
+
+    fn slice_rows(&self, rows: Range<usize>) -> Self {
+        let all = self.rows();
+        assert!(
+            rows.start <= rows.end && rows.end <= all,
+            "slice_rows: rows {rows:?} of {all} dense rows"
+        );
+        if rows.is_empty() {
+            let none = TensorData::new(Vec::<f32>::new(), [0, self.cols()]);
+            return Self::from_data(none, (&self.device(), self.dtype()));
+        }
+        self.clone().narrow(0, rows.start, rows.len())
+    }
+
+    fn select_rows(&self, rows: &[usize]) -> Self {
+        if rows.is_empty() {
+            return self.slice_rows(0..0);
+        }
+        let rows: Vec<i64> = rows.iter().map(|&row| row as i64).collect();
+        let shape = [rows.len()];
+        let rows = Tensor::<1, Int>::from_data(TensorData::new(rows, shape), &self.device());
+        self.clone().select(0, rows)
+    }
+
+    fn to_csr(&self) -> impl Future<Output = Result<Csr, CsrError>> {
+        Csr::from_dense_async(self.clone())
+    }
+
+    fn to_tracked_csr(&self) -> Result<Csr, CsrError> {
+        Csr::from_all_elements(self.clone())
+    }
+
+    async fn prepared_csr(&self, prepared: &PreparedDense) -> Result<Csr, CsrError> {
+        if let Some(csr) = prepared.csr.get() {
+            return Ok(csr.clone());
+        }
+        let csr = self.to_csr().await?;
+        Ok(prepared.csr.get_or_init(|| csr).clone())
+    }
+
+    fn measure_of_parts(&self, measure: Measure) -> Measure {
+        measure
+    }
+
+    fn is_direct(measure: &Measure) -> bool {
+        Form::of(measure).is_some()
+    }
+
+    async fn nearest(
+        search: &NearestNeighbors<Self>,
+        query: &Self,
+        k: usize,
+        exclude_self: bool,
+    ) -> Result<Nearest, DistanceError> {
+        crate::sparse::check_dtype(query.dtype(), &query.device())?;
+        match Form::of(&search.measure).filter(|_| query.cols() > 0) {
+            Some(form) => {
+                let index = &search.index;
+                let parts = || dense::parts(index, form, search.index_rows());
+                let parts = search.prepared.parts.get_or_init(parts);
+                Ok(search.nearest_dense(parts, query, k, exclude_self).await)
+            }
+            None => {
+                let sparse = search.to_sparse().await?;
+                let query = query.to_csr().await?;
+                Ok(sparse.nearest_sparse(&query, k, exclude_self))
+            }
+        }
+    }
+}
