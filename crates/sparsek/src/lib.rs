@@ -5,7 +5,7 @@
 //! - [`topk`]: the k greatest or least elements along a dimension, masks, sorting.
 //! - [`prelude`]: selections as methods of tensors, by Burn's names.
 //! - [`sparse`]: CSR matrices, compressed rows, and products.
-//! - [`distance`]: distances between sparse rows, and nearest neighbors.
+//! - [`distance`]: distances between sparse or dense rows, and nearest neighbors.
 //! - [`dense`]: linear layers and layer normalization.
 //! - `nn`: layers of models (feature `nn`).
 //! - [`io`]: the memory limit of loaders. [`ops`]: backend operations.
