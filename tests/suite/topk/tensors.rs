@@ -29,7 +29,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     add_dtype::<i64, Int>(cases, backend);
     for dtype in [IntDType::I8, IntDType::I16, IntDType::U8, IntDType::U16] {
         let name = format!("tensor/topk/{}", format!("{dtype:?}").to_lowercase());
-        cases.add(backend, name, move |b| narrow(b, dtype));
+        cases.add(backend, name, move |b| small_int(b, dtype));
     }
     for (name, body) in [
         ("rank-1", rank_1 as fn(&Backend) -> Result<(), String>),
@@ -117,7 +117,7 @@ fn dtype<T: Element, K: Ordered>(backend: &Backend, method: Method) -> Outcome {
 }
 
 /// Integers below 32 bits are selected as i32, and keep their dtype.
-fn narrow(backend: &Backend, dtype: IntDType) -> Outcome {
+fn small_int(backend: &Backend, dtype: IntDType) -> Outcome {
     let device = &backend.device;
     if !device.supports_dtype(dtype) {
         return Ok(Verdict::Skipped(format!("Burn has no {dtype:?} tensors on this device")));

@@ -8,7 +8,6 @@ mod error;
 mod extension;
 mod lists;
 mod masks;
-mod narrow;
 mod ordered;
 mod ragged;
 mod request;
@@ -16,6 +15,7 @@ mod rows;
 #[cfg(all(test, feature = "serde"))]
 mod serialization;
 mod sharded;
+mod small_int;
 mod stream;
 mod vector;
 

@@ -6,7 +6,7 @@ use sparsek_kernels::{
     topk::{MAX_COLS, Method, TopkOptions, VectorOptions},
 };
 
-use super::{error::TopkError, narrow::is_narrow};
+use super::{error::TopkError, small_int::is_small};
 use crate::ops::{TopkSpec, VectorSpec};
 
 /// Whether rows may exceed [`MAX_COLS`].
@@ -80,7 +80,7 @@ pub(super) fn is_supported(dtype: DType) -> bool {
 
 fn check_dtype<const D: usize, K: Ordered>(x: &Tensor<D, K>) -> Result<(), TopkError> {
     let (dtype, device) = (x.dtype(), x.device());
-    if !is_supported(dtype) && !is_narrow(dtype) {
+    if !is_supported(dtype) && !is_small(dtype) {
         return Err(TopkError::Dtype { dtype });
     }
     if !device.supports_dtype(dtype) {

@@ -8,8 +8,8 @@ use sparsek_kernels::topk::TopkOptions;
 
 use super::{
     error::{TopkError, or_panic},
-    narrow::{narrowed, widened},
     request::{LongRows, check},
+    small_int::{from_i32, to_i32},
 };
 use crate::ops::{Bounds, TopkOps, TopkSpec};
 
@@ -104,8 +104,8 @@ pub(super) fn select<const D: usize, K: Ordered>(
     let (values, indices) = if dtype.is_float() {
         <Dispatch as TopkOps>::topk_float(x.into_dispatch(), bounds, spec)
     } else {
-        let (values, indices) = <Dispatch as TopkOps>::topk_int(widened(x), bounds, spec);
-        (narrowed(values, dtype), indices)
+        let (values, indices) = <Dispatch as TopkOps>::topk_int(to_i32(x), bounds, spec);
+        (from_i32(values, dtype), indices)
     };
     (Tensor::<D, K>::from_dispatch(values), Tensor::<D, Int>::from_dispatch(indices))
 }
@@ -158,7 +158,7 @@ pub(super) fn positions<const D: usize, K: Ordered>(
     let indices = if x.dtype().is_float() {
         <Dispatch as TopkOps>::argtopk_float(x.into_dispatch(), bounds, spec)
     } else {
-        <Dispatch as TopkOps>::argtopk_int(widened(x), bounds, spec)
+        <Dispatch as TopkOps>::argtopk_int(to_i32(x), bounds, spec)
     };
     Tensor::<D, Int>::from_dispatch(indices).swap_dims(dim, D - 1)
 }

@@ -8,8 +8,8 @@ use sparsek_kernels::topk::VectorOptions;
 
 use super::{
     error::{TopkError, or_panic},
-    narrow::{narrowed, widened},
     request::check_vector,
+    small_int::{from_i32, to_i32},
 };
 use crate::ops::TopkOps;
 
@@ -67,8 +67,8 @@ pub fn try_topk_vector<K: Ordered>(
     let (values, indices) = if dtype.is_float() {
         <Dispatch as TopkOps>::topk_vector_float(x.into_dispatch(), spec)
     } else {
-        let (values, indices) = <Dispatch as TopkOps>::topk_vector_int(widened(x), spec);
-        (narrowed(values, dtype), indices)
+        let (values, indices) = <Dispatch as TopkOps>::topk_vector_int(to_i32(x), spec);
+        (from_i32(values, dtype), indices)
     };
     Ok((Tensor::from_dispatch(values), Tensor::from_dispatch(indices)))
 }

@@ -5,20 +5,20 @@ use burn::{
     tensor::{DType, IntDType, Tensor, kind::Ordered},
 };
 
-pub(super) fn is_narrow(dtype: DType) -> bool {
+pub(super) fn is_small(dtype: DType) -> bool {
     matches!(dtype, DType::I8 | DType::I16 | DType::U8 | DType::U16)
 }
 
-/// Of 32 bits if narrow.
-pub(super) fn widened<const D: usize, K: Ordered>(x: Tensor<D, K>) -> IntTensor<Dispatch> {
-    let narrow = is_narrow(x.dtype());
+/// Converts small integers to i32.
+pub(super) fn to_i32<const D: usize, K: Ordered>(x: Tensor<D, K>) -> IntTensor<Dispatch> {
+    let small = is_small(x.dtype());
     let x = x.into_dispatch();
-    if narrow { Dispatch::int_cast(x, IntDType::I32) } else { x }
+    if small { Dispatch::int_cast(x, IntDType::I32) } else { x }
 }
 
-/// Selected values of a [`widened`] tensor of `dtype`.
-pub(super) fn narrowed(values: IntTensor<Dispatch>, dtype: DType) -> IntTensor<Dispatch> {
-    if is_narrow(dtype) { Dispatch::int_cast(values, dtype.into()) } else { values }
+/// Converts values selected from [`to_i32`] of a tensor of `dtype` back.
+pub(super) fn from_i32(values: IntTensor<Dispatch>, dtype: DType) -> IntTensor<Dispatch> {
+    if is_small(dtype) { Dispatch::int_cast(values, dtype.into()) } else { values }
 }
 
 #[cfg(all(test, feature = "flex"))]
@@ -48,7 +48,7 @@ mod tests {
     #[case(IntDType::I16, [-32_768, 32_767, -1, 32_767])]
     #[case(IntDType::U8, [0, 255, 128, 255])]
     #[case(IntDType::U16, [0, 65_535, 32_768, 65_535])]
-    fn narrow_integers_keep_their_dtype(
+    fn small_integers_keep_their_dtype(
         device: Device,
         #[case] dtype: IntDType,
         #[case] row: [i64; 4],
