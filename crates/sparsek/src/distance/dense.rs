@@ -33,7 +33,7 @@ use sparsek_kernels::distance::Metric;
 
 use super::{
     measure::Measure,
-    neighbors::{Nearest, NearestNeighbors, without_self},
+    neighbors::{Nearest, NearestNeighbors},
 };
 use crate::{
     ops::distance_dtype,
@@ -474,27 +474,16 @@ impl NearestNeighbors<Tensor<2>> {
             let distances = Tensor::from_data(none(), (&device, dtype));
             return (distances, Tensor::from_data(indices, &device));
         }
-        // Each row itself is removed at the end.
         let requested = k + usize::from(exclude_self);
-        let mut best: Option<Nearest> = None;
-        let mut first = 0;
+        let (mut found, mut first) = (Vec::new(), 0);
         for part in parts {
             let [rows, _] = part.rows.dims();
             let prepared = part.queries(query);
-            let batch = self.batch(rows);
-            let (distances, indices) = part.search(&prepared, requested.min(rows), batch).await;
-            let found = (distances, indices.add_scalar(first));
-            first += rows as i64;
-            best = Some(match best {
-                None => found,
-                Some(best) => self.merge(best, found, requested),
-            });
+            let nearest = part.search(&prepared, requested.min(rows), self.batch(rows)).await;
+            found.push((first, nearest));
+            first += rows;
         }
-        let (distances, indices) = best.expect("an index of k rows has a part");
-        match exclude_self {
-            true => without_self(distances, indices, 0),
-            false => (distances, indices),
-        }
+        self.join_parts(found, k, exclude_self)
     }
 }
 

@@ -197,8 +197,29 @@ impl<S: Samples> NearestNeighbors<S> {
         self.query_batch.unwrap_or(fitting.max(1))
     }
 
+    /// Joins results of the index's parts, each behind the number of its first row, in order.
+    /// `exclude_self`: they hold k + 1 neighbors; each row itself is removed.
+    pub(super) fn join_parts(
+        &self,
+        parts: impl IntoIterator<Item = (usize, Nearest)>,
+        k: usize,
+        exclude_self: bool,
+    ) -> Nearest {
+        let requested = k + usize::from(exclude_self);
+        let numbered = parts.into_iter().map(|(first, (values, indices))| {
+            let indices = indices.add_scalar(first as i64);
+            (values, indices)
+        });
+        let joined = numbered.reduce(|best, found| self.merge(best, found, requested));
+        let (values, indices) = joined.expect("an index has a part");
+        match exclude_self {
+            true => without_self(values, indices, 0),
+            false => (values, indices),
+        }
+    }
+
     /// Merges two results; the second holds later rows.
-    pub(super) fn merge(&self, one: Nearest, other: Nearest, k: usize) -> Nearest {
+    fn merge(&self, one: Nearest, other: Nearest, k: usize) -> Nearest {
         let values = Tensor::cat(vec![one.0, other.0], 1);
         let indices = Tensor::cat(vec![one.1, other.1], 1);
         let options = TopkOptions::new(k.min(values.dims()[1]))
@@ -216,24 +237,13 @@ impl NearestNeighbors {
             return self.nearest(self.measure, [query, &self.index], k, exclude_self);
         }
         let measure = self.measure.to_parts_of(&self.index);
-        // Each row itself is removed after the last part.
         let requested = k + usize::from(exclude_self);
-        let mut best = None;
-        for first in (0..rows).step_by(batch) {
+        let parts = (0..rows).step_by(batch).map(|first| {
             let part = self.index.slice_rows(first..rows.min(first + batch));
             let most = requested.min(part.rows());
-            let (values, indices) = self.nearest(measure, [query, &part], most, false);
-            let found = (values, indices.add_scalar(first as i64));
-            best = Some(match best {
-                None => found,
-                Some(best) => self.merge(best, found, requested),
-            });
-        }
-        let (values, indices) = best.expect("there are more rows than in a part");
-        match exclude_self {
-            true => without_self(values, indices, 0),
-            false => (values, indices),
-        }
+            (first, self.nearest(measure, [query, &part], most, false))
+        });
+        self.join_parts(parts, k, exclude_self)
     }
 
     fn nearest(
