@@ -4,7 +4,7 @@
 //! - [`column_sums`]: sums over all rows.
 //! - [`cross_entropy`], [`cross_entropy_gradient`] and [`class_hits`]: loss and accuracy.
 //! - [`adam_step`]: one step of the optimizer.
-//! - [`product`] and [`inner_product`]: `x · w` and `xᵀ · y` on tensor cores, for f32.
+//! - [`product`] and [`inner_product`]: `x · w` and `xᵀ · y` of tall f32 matrices.
 //!
 //! All are deterministic on a device.
 

@@ -8,7 +8,7 @@
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
-use super::split;
+use super::panels;
 use crate::{
     dense::{
         column_sum::reduce_rows,
@@ -55,7 +55,7 @@ fn inner_refusal(client: &Client, x: &PitchedRows, y: &PitchedRows) -> Option<St
     } else if !has_tf32(client) && !contiguous {
         Some("rows apart".into())
     } else if !has_tf32(client) {
-        dtype_refusal(&[x, y]).or_else(|| split::refusal(client))
+        dtype_refusal(&[x, y]).or_else(|| panels::refusal(client))
     } else if shared > limit {
         Some(format!("it needs {shared} bytes of shared memory; the limit is {limit}"))
     } else {
@@ -63,7 +63,7 @@ fn inner_refusal(client: &Client, x: &PitchedRows, y: &PitchedRows) -> Option<St
     }
 }
 
-/// Multiplies tall matrices on tensor cores: `xᵀ · y`, f32 `[x.width, y.width]`.
+/// Multiplies tall matrices: `xᵀ · y`, f32 `[x.width, y.width]`.
 ///
 /// Accurate as [`product`](crate::dense::product()). Deterministic on a device. Scratch: a result
 /// per multiprocessor, or up to four without TF32.
@@ -78,7 +78,7 @@ pub fn inner_product(
         return Err(KernelError::Routine { routine: "inner product", reason });
     }
     if !has_tf32(client) {
-        return split::inner_product(client, &x.rows, &y.rows);
+        return panels::inner_product(client, &x.rows, &y.rows);
     }
     let sides = [x, y];
     let (x, y) = (&x.rows, &y.rows);

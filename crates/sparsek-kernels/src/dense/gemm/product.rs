@@ -10,7 +10,7 @@
 
 use cubecl::{prelude::*, server::Handle};
 
-use super::split;
+use super::panels;
 use crate::{
     dense::{
         tuning::{PRODUCT_AHEAD, PRODUCT_GROUP},
@@ -95,15 +95,16 @@ impl Weight<'_> {
         } else if !contiguous {
             Some("rows apart".into())
         } else {
-            dtype_refusal(&[x]).or_else(|| split::product_refusal(client, self))
+            dtype_refusal(&[x]).or_else(|| panels::product_refusal(client, self))
         }
     }
 }
 
-/// Multiplies rows on tensor cores: `x · weight + bias + addend`, f32 `[rows, outputs]`.
+/// Multiplies rows: `x · weight + bias + addend`, f32 `[rows, outputs]`.
 ///
 /// `bias` is `[outputs]`, `addend` contiguous `[rows, outputs]`. Accumulates in f32. Rounds factors
-/// to TF32; without it, as on Vulkan, to two bf16, about 16 bits, where infinities may give NaN.
+/// to TF32; without it, as on Vulkan, to two bf16, about 16 bits, where infinities may give NaN;
+/// without tensor cores, as in WGSL, not at all.
 /// Deterministic. Reads rows once per 128 outputs, by fours if the pitch is a multiple of 4. A
 /// matrix too large for shared memory takes a launch for each chunk of its rows.
 ///
@@ -121,7 +122,7 @@ pub fn product(
     }
     if !has_tf32(client) {
         return match addend {
-            None => split::product(client, &x.rows, weight, bias),
+            None => panels::product(client, &x.rows, weight, bias),
             Some(_) => Err(KernelError::Routine {
                 routine: "product",
                 reason: "an addend needs TF32".into(),
