@@ -5,12 +5,14 @@ use std::{collections::HashMap, fmt, path::PathBuf, str::FromStr};
 use anyhow::{Context, bail, ensure};
 use burn::{
     optim::{AdamConfig, GradientsParams},
-    tensor::{Device, Tensor, TensorData},
+    tensor::{Device, Distribution as Random, Tensor, TensorData},
 };
 use serde::{Deserialize, Serialize};
 use sparsek::{
+    dense::linear_compressed,
     nn::{SamplerConfig, TopkRouterConfig, TopkSaeConfig},
-    topk::{TopkOptions, sort},
+    sparse::sparse_topk,
+    topk::{Method, TopkOptions, sort},
 };
 use sparsek_tests::{
     backend::{Backend, Kind},
@@ -25,26 +27,29 @@ use crate::{
     topk::seeded_rows,
 };
 
-const CASES: [&str; 6] = [
+const CASES: [&str; 8] = [
     "sort:1x2**20",
     "sort:4096x4096",
     "sort:16x65536",
     "router:16384x256x8",
     "sampler:64x151936x50",
     "sae:4096x768x24576x32",
+    "decoder:4096x768x32768x32",
+    "dense-decoder:4096x768x32768x32",
 ];
 const CHECKED_ROWS: usize = 64;
-/// Rows of the autoencoder that the host computes too.
+/// Rows of products that the host computes too.
 const RECONSTRUCTED: usize = 4;
 
-/// Checks and times sorting, a router, a sampler and a training step of a sparse autoencoder, f32.
+/// Checks and times sorting, a router, a sampler, a training step of a sparse autoencoder, and its
+/// decoder with gradients, from compressed and from dense rows, f32.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Where to run.
     #[arg(long)]
     backend: Kind,
-    /// sort:ROWSxCOLS, router:TOKENSxEXPERTSxK, sampler:ROWSxTOKENSxK or
-    /// sae:ROWSxWIDTHxLATENTSxK; may be repeated.
+    /// sort:ROWSxCOLS, router:TOKENSxEXPERTSxK, sampler:ROWSxTOKENSxK, or sae,
+    /// decoder or dense-decoder:ROWSxWIDTHxLATENTSxK; may be repeated.
     #[arg(long = "case", default_values = CASES)]
     cases: Vec<LayerCase>,
     /// PyTorch's times of the same cases on the same card: JSON lines of `case` and `ms`.
@@ -81,6 +86,7 @@ enum Layer {
     Router { tokens: usize, experts: usize, k: usize },
     Sampler { rows: usize, tokens: usize, k: usize },
     Sae { rows: usize, width: usize, latents: usize, k: usize },
+    Decoder { rows: usize, width: usize, latents: usize, k: usize, dense: bool },
 }
 
 #[derive(Clone, Debug)]
@@ -100,6 +106,9 @@ impl FromStr for LayerCase {
             ("router", &[tokens, experts, k]) => Layer::Router { tokens, experts, k },
             ("sampler", &[rows, tokens, k]) => Layer::Sampler { rows, tokens, k },
             ("sae", &[rows, width, latents, k]) => Layer::Sae { rows, width, latents, k },
+            ("decoder" | "dense-decoder", &[rows, width, latents, k]) => {
+                Layer::Decoder { rows, width, latents, k, dense: name == "dense-decoder" }
+            }
             _ => bail!("{text}: unknown layer, or another number of sizes"),
         };
         Ok(Self { text: text.into(), layer })
@@ -152,6 +161,9 @@ impl LayerCase {
             Layer::Router { tokens, experts, k } => routed(device, tokens, experts, k),
             Layer::Sampler { rows, tokens, k } => sampled(device, rows, tokens, k),
             Layer::Sae { rows, width, latents, k } => trained(device, rows, [width, latents], k),
+            Layer::Decoder { rows, width, latents, k, dense } => {
+                decoded(device, rows, [width, latents], k, dense)
+            }
         }
     }
 }
@@ -300,6 +312,87 @@ fn trained(
     })
 }
 
+/// Product of latents and a dictionary, and gradients of both.
+fn decoded(
+    device: &Device,
+    rows: usize,
+    [width, latents]: [usize; 2],
+    k: usize,
+    dense: bool,
+) -> anyhow::Result<Ready<'static>> {
+    let (dictionary, weight) = normal_rows(device, latents, width);
+    let (upstream, weights_of_loss) = normal_rows(device, rows, width);
+    let device = device.clone().autodiff();
+    device.seed(1);
+    let scores = Tensor::random([rows, latents], Random::Normal(0.0, 1.0), &device);
+    let kept = sparse_topk(scores, k, Method::Exact);
+    let values: Vec<f32> = kept.values().clone().into_data().iter::<f32>().collect();
+    let columns = kept.columns().clone().into_data();
+    let columns: Vec<usize> = columns.iter::<i64>().map(|column| column as usize).collect();
+    let dense_latents = dense.then(|| kept.to_dense().detach());
+    let [weight, weights_of_loss] = [weight, weights_of_loss].map(Tensor::<2>::from_inner);
+    let step = move || {
+        let weight = weight.clone().detach().require_grad();
+        let (y, latents) = match &dense_latents {
+            Some(latents) => {
+                let latents = latents.clone().detach().require_grad();
+                (latents.clone().matmul(weight.clone()), latents)
+            }
+            None => {
+                let kept = kept.clone().map(|values| values.detach().require_grad());
+                (linear_compressed(&kept, weight.clone()), kept.values().clone())
+            }
+        };
+        let gradients = (y.clone() * weights_of_loss.clone()).sum().backward();
+        let gradient = |x: Tensor<2>| x.grad(&gradients).expect("a gradient");
+        [y.inner(), gradient(weight), gradient(latents)]
+    };
+    ready(&device, step, move |results| {
+        let [y, of_weight, of_latents] =
+            results.map(|x| x.into_data().iter::<f32>().collect::<Vec<f32>>());
+        let checked = rows.min(RECONSTRUCTED);
+        // Products may round to TF32.
+        let close = |found: f32, wanted: f64, scale: f64| {
+            ensure!(
+                (f64::from(found) - wanted).abs() < 5e-3 * scale,
+                "{found} instead of {wanted}"
+            );
+            Ok(())
+        };
+        for row in 0..checked {
+            let own = row * k..(row + 1) * k;
+            for column in 0..width {
+                let of_entry = |i: usize| {
+                    f64::from(values[i]) * f64::from(dictionary[columns[i] * width + column])
+                };
+                let wanted: f64 = own.clone().map(of_entry).sum();
+                let scale: f64 = own.clone().map(|i| of_entry(i).abs()).sum();
+                close(y[row * width + column], wanted, scale)?;
+            }
+            for i in own {
+                let of_column = |column: usize| {
+                    let dictionary = dictionary[columns[i] * width + column];
+                    f64::from(upstream[row * width + column]) * f64::from(dictionary)
+                };
+                let wanted: f64 = (0..width).map(of_column).sum();
+                let scale: f64 = (0..width).map(|column| of_column(column).abs()).sum();
+                let at = if dense { row * latents + columns[i] } else { i };
+                close(of_latents[at], wanted, scale)?;
+            }
+            let latent = columns[row * k];
+            for column in 0..width {
+                let entries = (0..rows * k).filter(|&i| columns[i] == latent);
+                let terms = entries
+                    .map(|i| f64::from(values[i]) * f64::from(upstream[i / k * width + column]));
+                let terms: Vec<f64> = terms.collect();
+                let scale = terms.iter().map(|term| term.abs()).sum();
+                close(of_weight[latent * width + column], terms.iter().sum(), scale)?;
+            }
+        }
+        Ok(checked)
+    })
+}
+
 /// Mean squared error of fresh weights: the encoder is the transposed decoder, biases are 0.
 fn reconstruction_error(input: &[f32], decoder: &[f32], width: usize, k: usize) -> f64 {
     let wide = |values: &[f32]| values.iter().map(|&value| f64::from(value)).collect::<Vec<f64>>();
@@ -329,6 +422,8 @@ mod tests {
     #[case("router:70x16x4")]
     #[case("sampler:5x300x20")]
     #[case("sae:64x12x48x4")]
+    #[case("decoder:20x12x64x2")]
+    #[case("dense-decoder:20x12x64x2")]
     fn layers_are_checked(#[case] text: &str) {
         let backend = Kind::Flex.open().expect("Flex");
         let case: LayerCase = text.parse().expect("a case");
