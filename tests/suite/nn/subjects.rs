@@ -242,7 +242,14 @@ fn sampler(device: &Device, dtype: DType) -> Run {
     let samplers = [settings.init(), Sampler::per_row(rows.collect())];
     let draws = samplers.iter().enumerate();
     let draws = draws.map(|(step, sampler)| sampler.sample(logits.clone(), 11, step as u64));
-    Run { integers: draws.map(numbers).collect(), floats: Vec::new() }
+    let mut run = Run { integers: draws.map(numbers).collect(), floats: Vec::new() };
+    // All tokens, by many units.
+    let broad = SamplerConfig::new().with_temperature(20.0);
+    let logits = integers([9, 9000], 30, 8, (device, dtype));
+    for settings in [broad, broad.with_top_p(0.6), broad.with_min_p(0.2), broad.with_top_k(5000)] {
+        run.integers.push(numbers(settings.init().sample(logits.clone(), 12, 3)));
+    }
+    run
 }
 
 fn masks(device: &Device, dtype: DType) -> Run {

@@ -86,6 +86,13 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
         cases.add(backend, at("f32/classics".into()), move |b| classics(b, routine));
         cases.add(backend, at("f32/one-bucket".into()), move |b| one_bucket(b, routine));
     }
+    for dtype in Dtype::ALL {
+        with_dtype!(dtype, T => cases.add(
+            backend,
+            format!("kernel/topk/auto/parts/{}", T::NAME),
+            |b| parts::<T>(b),
+        ));
+    }
     cases.check(backend, "kernel/topk/errors", errors);
 }
 
@@ -133,6 +140,20 @@ fn sizes(backend: &Backend, routine: Option<Routine>, cols: usize) -> Outcome {
     ks.sort_unstable();
     ks.dedup();
     check.all(&matrix, Layout::Contiguous, &ks, &[false], true, Method::Exact)?;
+    check.end()
+}
+
+/// Few rows, long enough to be cut.
+fn parts<T: Element>(backend: &Backend) -> Outcome {
+    let mut check = Check::new(backend, None);
+    for (rows, cols, ks) in [(3, 1 << 15, [1, 700]), (7, 3 << 15, [50, 2048])] {
+        let matrix = Matrix::<T>::mixed(rows, cols, seed(cols) + 3);
+        for largest in [true, false] {
+            let sorted = [false, true];
+            check.all(&matrix, Layout::Contiguous, &ks, &sorted, largest, Method::Exact)?;
+        }
+        check.all(&matrix, Layout::Padded, &ks[..1], &[false], true, Method::Exact)?;
+    }
     check.end()
 }
 

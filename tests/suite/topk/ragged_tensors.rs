@@ -28,6 +28,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
         ("rank-2", rank_2),
         ("rank-3", rank_3),
         ("views", views),
+        ("maps", maps),
         ("empty", empty),
         ("panics", panics),
     ] {
@@ -241,6 +242,82 @@ fn views(backend: &Backend) -> Result<(), String> {
 
     let ints = tensor::<2, i32>([25, 40], 0, &lengths(40, 25), device).transpose();
     check::<2, 1, i32>(&ints, &lengths(40, 25), DType::I32, (&TopkOptions::new(7), -1))
+}
+
+/// Offsets and pages, along each dimension.
+fn maps(backend: &Backend) -> Result<(), String> {
+    const SHAPE: [usize; 3] = [5, 7, 6];
+    const PAGE: usize = 4;
+    let device = &backend.device;
+    for dim in 0..3 {
+        let cols = SHAPE[dim];
+        let rows = SHAPE.iter().product::<usize>() / cols;
+        let each = lengths(rows, cols);
+        let x = tensor::<3, f32>(SHAPE, dim, &each, device);
+        let mut outer = SHAPE.to_vec();
+        outer.remove(dim);
+        let mut random = Random::new(dim as u64);
+        let per_row = cols.div_ceil(PAGE) + 1;
+        let pages: Vec<i64> = (0..rows * per_row).map(|_| random.below(90) as i64).collect();
+        let offsets: Vec<i64> = (0..rows as i64).map(|row| 1000 * row - 3000).collect();
+        let ends = lengths_tensor::<2>(&SHAPE, dim, &each, DType::I32, device);
+        let ends = RowBounds::from(ends);
+        let options = TopkOptions::new(3).with_sorted(true);
+        let plain = argtopk_ragged(x.clone(), ends.clone(), &options, dim);
+        let last = |indices: Tensor<3, Int>| -> Vec<i64> {
+            indices.movedim(dim as i32, 2).into_data().iter::<i64>().collect()
+        };
+        let plain = last(plain);
+        let table = TensorData::new(pages.clone(), [rows, per_row]);
+        let table = Tensor::<2, Int>::from_data(table, device);
+        let shape: [usize; 2] = outer.try_into().expect("two dimensions");
+        let added = Tensor::<2, Int>::from_data(TensorData::new(offsets.clone(), shape), device);
+        for (paged, offset) in [(true, false), (false, true), (true, true)] {
+            let mut bounds = ends.clone();
+            if paged {
+                bounds = bounds.with_pages(table.clone(), PAGE);
+            }
+            if offset {
+                bounds = bounds.with_offsets(added.clone());
+            }
+            let expected: Vec<i64> = plain
+                .iter()
+                .enumerate()
+                .map(|(at, &column)| {
+                    let row = at / 3;
+                    if column == -1 {
+                        return -1;
+                    }
+                    let (page, inside) = (column as usize / PAGE, column % PAGE as i64);
+                    let paged_to = pages[row * per_row + page] * PAGE as i64 + inside;
+                    let place = if paged { paged_to } else { column };
+                    place + if offset { offsets[row] } else { 0 }
+                })
+                .collect();
+            let (_, found) = topk_ragged(x.clone(), bounds.clone(), &options, dim);
+            if last(found) != expected {
+                return Err(format!("dimension {dim}, pages {paged}, offsets {offset}"));
+            }
+            if last(argtopk_ragged(x.clone(), bounds, &options, dim)) != expected {
+                return Err(format!("indices alone: dimension {dim}"));
+            }
+        }
+    }
+    let x = Tensor::<2>::ones([3, 9], device);
+    let ends = RowBounds::from(Tensor::<1, Int>::from_data([9, 9, 9], device));
+    let one = TopkOptions::new(1);
+    let refused = |bounds: RowBounds<1>, word: &str| {
+        let message = expect_panic(|| drop(argtopk_ragged(x.clone(), bounds, &one, 1)))?;
+        match message.contains(word) {
+            true => Ok(()),
+            false => Err(format!("{message}: no {word}")),
+        }
+    };
+    for (shape, size) in [([3, 4], 2), ([2, 5], 2), ([3, 5], 0)] {
+        let pages = Tensor::<2, Int>::zeros(shape, device);
+        refused(ends.clone().with_pages(pages, size), "pages of shape")?;
+    }
+    refused(ends.clone().with_offsets(Tensor::zeros([2], device)), "offsets have shape")
 }
 
 fn empty(backend: &Backend) -> Result<(), String> {

@@ -11,10 +11,14 @@
 //! `plan` chooses a [`Routine`].
 
 #[cfg(feature = "kernels")]
+mod draw;
+#[cfg(feature = "kernels")]
 mod key;
 mod options;
 #[cfg(feature = "kernels")]
 mod plan;
+#[cfg(feature = "kernels")]
+mod remap;
 #[cfg(feature = "kernels")]
 mod row;
 #[cfg(feature = "kernels")]
@@ -29,10 +33,16 @@ mod vector;
 #[cfg(feature = "kernels")]
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
+#[cfg(feature = "kernels")]
+pub use draw::{Draw, draw};
 pub use options::{Method, TopkOptions, UnknownMethod};
 #[cfg(feature = "kernels")]
+pub use remap::{Pages, Remap, remap};
+#[cfg(feature = "kernels")]
 pub use scatter::{Scatter, scatter};
-pub use types::{MAX_COLS, MAX_ROWS, ROUTINES, Routine, SUPPORTED_DTYPES};
+pub use types::{
+    DRAW_COUNT_BASE, DRAW_SETTINGS, MAX_COLS, MAX_ROWS, ROUTINES, Routine, SUPPORTED_DTYPES,
+};
 #[cfg(feature = "kernels")]
 pub use types::{Masked, Rows, Selected};
 #[cfg(feature = "kernels")]
@@ -47,6 +57,7 @@ use self::{
     row::{
         argtopk_rows,
         job::{Job, Target},
+        parts::{argtopk_by_parts, parts, topk_by_parts},
         sort_whole_rows, topk_rows,
     },
 };
@@ -68,8 +79,8 @@ use crate::{device::column_dtype, error::KernelError, launch::allocate};
 /// to 128 for rows of 256, 512 above 512). Else a second kernel rewrites the result once. Above
 /// k = 512, a radix sort does: in one launch up to 4096 elements (2048 of 64 bits), beyond in three
 /// per 8 bits of the dtype, with 16 bytes of scratch per element (24 of 64 bits). Whole rows, k =
-/// `cols`, are only sorted. Without planes, log²k launches sort in place. Few long rows go through
-/// [`topk_vector`], one by one.
+/// `cols`, are only sorted. Without planes, log²k launches sort in place. Few long rows are cut into
+/// parts, whose selections are selected from, or go through [`topk_vector`], one by one.
 ///
 /// # Errors
 ///
@@ -90,6 +101,11 @@ pub fn topk(
     }
     if index.size() >= 4 && vector::takes_rows(client, input, options, routine) {
         return vector::topk_long_rows(client, input, options, index);
+    }
+    if routine.is_none()
+        && let Some(parts) = parts(client, input, options)
+    {
+        return topk_by_parts(client, input, options, index, parts);
     }
     topk_rows(client, input, options, index, routine)
 }
@@ -114,6 +130,11 @@ pub fn argtopk(
     }
     if index.size() >= 4 && vector::takes_rows(client, input, options, routine) {
         return Ok(vector::topk_long_rows(client, input, options, index)?.indices);
+    }
+    if routine.is_none()
+        && let Some(parts) = parts(client, input, options)
+    {
+        return argtopk_by_parts(client, input, options, index, parts);
     }
     argtopk_rows(client, input, options, index, routine)
 }

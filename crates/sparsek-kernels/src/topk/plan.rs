@@ -12,7 +12,7 @@ use super::{
         LONG_CUBE_UNITS, LONG_ROW, LONG_SAMPLE, LONG_SAMPLE_ITEMS, LONG_SAMPLED_UNITS, MAX_LISTED,
         MAX_UNIT_COLS, RADIX_TILE_BYTES, RADIX_UNITS, REGISTER_ITEMS, SAMPLE_ITEMS, SAMPLE_MARGIN,
         SAMPLE_SLACK, SAMPLED_COLS, SAMPLED_COLS_PER_UNIT, SAMPLED_MAX_UNITS, SAMPLED_MIN_UNITS,
-        STARTS_FILTER_COLS, TILE_ITEMS, TILE_STEPS, UNIT_BLOCK,
+        TILE_ITEMS, TILE_STEPS, UNIT_BLOCK,
     },
     types::{MAX_COLS, Routine, Rows},
 };
@@ -70,7 +70,7 @@ pub(crate) fn plan_rows(
         k: options.k,
         cols: input.cols,
         exact: options.method == Method::Exact,
-        width: load_widths(client, input).max().unwrap_or(1),
+        width: masked_load_width(client, input),
         ragged: input.lengths.is_some(),
         starts: input.starts.is_some(),
         passes: passes(options.method, input.dtype),
@@ -145,11 +145,9 @@ pub(crate) fn cube_units(client: &Client, cols: usize) -> u32 {
 /// Chooses the first routine that can run:
 ///
 /// ```text
-/// planes, starts, cols >= STARTS_FILTER_COLS, many rows: plane, filter, block
-/// planes, ragged:                                       plane, block, filter
 /// planes, k <= DELEGATE_SELECTED, cols < DELEGATE_COLS: plane, delegate, block
 /// planes, else cols >= FILTER_COLS, many rows:          filter, sampled, block
-/// planes, else cols >= SAMPLED_COLS:                    plane, sampled, block, filter
+/// planes, else cols >= SAMPLED_COLS, or starts:         plane, sampled, block, filter
 /// planes, else:                                         plane, block, sampled
 /// GPU, no browser, cols > MAX_UNIT_COLS:                cube
 /// any:                                                  unit
@@ -157,14 +155,10 @@ pub(crate) fn cube_units(client: &Client, cols: usize) -> u32 {
 pub(crate) fn select(client: &Client, problem: &RowProblem) -> Result<Routine, KernelError> {
     let planes = client.features().plane.contains(Plane::Ops);
     let few = problem.cols < DELEGATE_COLS && problem.k <= DELEGATE_SELECTED;
-    let long = problem.cols >= SAMPLED_COLS;
+    // Rows in registers are read by elements if they have starts.
+    let long = problem.cols >= SAMPLED_COLS || problem.starts;
     let filters = problem.cols >= FILTER_COLS && problem.rows >= FILTER_ROWS;
-    let by_elements = problem.starts && problem.cols >= STARTS_FILTER_COLS;
     let preferred: &[Routine] = match (planes, few, long) {
-        (true, _, _) if by_elements && problem.rows >= FILTER_ROWS => {
-            &[Routine::Plane, Routine::Filter, Routine::Block]
-        }
-        (true, _, _) if problem.ragged => &[Routine::Plane, Routine::Block, Routine::Filter],
         (true, true, _) => &[Routine::Plane, Routine::Delegate, Routine::Block],
         (true, false, true) if filters => &[Routine::Filter, Routine::Sampled, Routine::Block],
         (true, false, true) => &[Routine::Plane, Routine::Sampled, Routine::Block, Routine::Filter],
@@ -231,13 +225,6 @@ fn check_candidates(client: &Client, problem: &RowProblem) -> Result<usize, Stri
     Ok(plane as usize)
 }
 
-fn check_whole(problem: &RowProblem) -> Result<(), String> {
-    match problem.ragged {
-        true => Err("it serves only rows without lengths of their own".into()),
-        false => Ok(()),
-    }
-}
-
 fn check_block(client: &Client, cols: usize) -> Result<(), String> {
     if is_llvmpipe(client) {
         return Err(LLVMPIPE_REFUSAL.into());
@@ -295,7 +282,6 @@ fn check_filter(client: &Client, problem: &RowProblem) -> Result<(), String> {
 }
 
 fn check_delegate(client: &Client, problem: &RowProblem) -> Result<(), String> {
-    check_whole(problem)?;
     let plane = check_candidates(client, problem)?;
     let least = plane * DELEGATE_SUBRANGES * problem.width;
     if problem.cols < least {
@@ -313,7 +299,6 @@ fn check_delegate(client: &Client, problem: &RowProblem) -> Result<(), String> {
 }
 
 fn check_sampled(client: &Client, problem: &RowProblem) -> Result<(), String> {
-    check_whole(problem)?;
     let cols = problem.cols;
     let plane = check_candidates(client, problem)?;
     let units = sampled_units(client, cols) as usize;
@@ -327,7 +312,7 @@ fn check_sampled(client: &Client, problem: &RowProblem) -> Result<(), String> {
     }
     check_lists(plane, problem.width)?;
     let room = list_room(client);
-    match sample_plan(problem.k, cols, units) {
+    match sample_plan(problem.k, cols, units, problem.ragged) {
         Ok(plan) if plan.list_items * units <= room => Ok(()),
         Ok(SamplePlan { list_items, .. }) => Err(format!(
             "its list of {} columns exceeds half of the shared memory, {room}",
@@ -421,11 +406,18 @@ fn sample_ranks(k: usize, cols: usize, samples: usize) -> SampleRanks {
     SampleRanks { rank, slack, needed }
 }
 
-/// Errs with the list length needed if no list suffices.
-pub(crate) fn sample_plan(k: usize, cols: usize, units: usize) -> Result<SamplePlan, usize> {
+/// Errs with the list length needed if no list suffices. Lists of `ragged` rows hold a sample, so
+/// that a row is listed whole or holds one.
+pub(crate) fn sample_plan(
+    k: usize,
+    cols: usize,
+    units: usize,
+    ragged: bool,
+) -> Result<SamplePlan, usize> {
     let sample_items = if cols < LONG_SAMPLE { SAMPLE_ITEMS } else { LONG_SAMPLE_ITEMS };
     let samples = units * sample_items;
     let SampleRanks { rank, slack, needed } = sample_ranks(k, cols, samples);
+    let needed = if ragged { needed.max(samples) } else { needed };
     let fits = LIST_ITEMS.into_iter().find(|items| items * units >= needed);
     match fits {
         Some(list_items) if rank + slack <= samples as f64 => {
@@ -440,12 +432,21 @@ pub(crate) fn most_selected(plane: usize) -> usize {
     plane * DELEGATE_SUBRANGES / 4
 }
 
+/// For rows in registers, which begin with a load.
 pub(crate) fn load_widths(client: &Client, input: &Rows) -> impl Iterator<Item = usize> {
+    aligned_widths(client, input).filter(|width| input.starts.is_none() || *width == 1)
+}
+
+/// For routines that mask what lies before a row in its first load.
+pub(crate) fn masked_load_width(client: &Client, input: &Rows) -> usize {
+    aligned_widths(client, input).max().unwrap_or(1)
+}
+
+fn aligned_widths(client: &Client, input: &Rows) -> impl Iterator<Item = usize> {
     let size = input.dtype.size();
     let sizes = client.io_optimized_vector_sizes(size);
     sizes.filter(move |width| {
         input.col_stride == 1
-            && (input.starts.is_none() || *width == 1)
             && input.cols.is_multiple_of(*width)
             && input.row_stride.is_multiple_of(*width)
             && aligned(&input.handle, width * size)
@@ -464,7 +465,7 @@ mod tests {
     #[case(1024, 1 << 20, 512)]
     #[case(64, 1 << 22, 512)]
     fn the_list_holds_more_than_k(#[case] k: usize, #[case] cols: usize, #[case] units: usize) {
-        let plan = sample_plan(k, cols, units).expect("a plan");
+        let plan = sample_plan(k, cols, units, false).expect("a plan");
         assert!(plan.list_items * units > k);
         assert!(plan.rank * cols > k * plan.sample_items * units);
     }
@@ -473,6 +474,6 @@ mod tests {
     #[case(1 << 13, 1 << 15)]
     #[case(1 << 14, 1 << 24)]
     fn large_k_has_no_plan(#[case] k: usize, #[case] cols: usize) {
-        assert!(sample_plan(k, cols, 256).is_err());
+        assert!(sample_plan(k, cols, 256, false).is_err());
     }
 }

@@ -12,13 +12,16 @@ pub(crate) const SAMPLED_COLS: usize = 1 << 13;
 /// From here `filter` does, for as many rows.
 pub(crate) const FILTER_COLS: usize = 1 << 16;
 pub(crate) const FILTER_ROWS: usize = 256;
-/// From here `filter` precedes `block` for as many rows that are read by elements.
-pub(crate) const STARTS_FILTER_COLS: usize = 1 << 14;
 /// `delegate` precedes all for shorter rows.
 pub(crate) const DELEGATE_COLS: usize = 1 << 14;
 pub(crate) const DELEGATE_SELECTED: usize = 32;
 /// Longest row of `unit` on GPUs.
 pub(crate) const MAX_UNIT_COLS: usize = 64;
+
+/// Least columns of a part of a row.
+pub(crate) const PART_COLS: usize = 1 << 14;
+pub(crate) const PART_COLS_PER_K: usize = 8;
+pub(crate) const PARTS_PER_MULTIPROCESSOR: usize = 2;
 
 // Cubes.
 
@@ -35,6 +38,9 @@ pub(crate) const SAMPLED_COLS_PER_UNIT: usize = 64;
 pub(crate) const SAMPLED_MIN_UNITS: usize = 64;
 pub(crate) const SAMPLED_MAX_UNITS: usize = 256;
 pub(crate) const LONG_SAMPLED_UNITS: u32 = 512;
+
+/// Candidates that a unit draws from at a time.
+pub(crate) const DRAW_ITEMS: usize = 4;
 
 // Rows in registers.
 

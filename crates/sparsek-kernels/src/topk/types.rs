@@ -66,7 +66,7 @@ impl Rows {
 
     /// Makes only the columns `starts[r]..ends[r]` of row r exist, as
     /// [`with_lengths`](Self::with_lengths); none if the start is not below the end. Indices count
-    /// from column 0. Rows are read by elements, not by vectors.
+    /// from column 0. Rows in registers are read by elements, not by vectors.
     pub fn with_bounds(self, starts: Handle, ends: Handle) -> Self {
         Self { starts: Some(starts), lengths: Some(ends), ..self }
     }
@@ -156,3 +156,9 @@ impl Routine {
         }
     }
 }
+
+/// Numbers that each row of the settings of a draw holds.
+pub const DRAW_SETTINGS: usize = 6;
+
+/// Base of the digits of a count in the settings of a draw: f32 holds each digit exactly.
+pub const DRAW_COUNT_BASE: usize = 1 << 16;

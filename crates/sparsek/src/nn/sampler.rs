@@ -2,11 +2,12 @@
 
 use burn::{
     config::Config,
-    tensor::{DType, Int, Tensor, TensorData, activation::softmax},
+    tensor::{Int, Tensor, TensorData},
 };
+use sparsek_kernels::topk::{DRAW_COUNT_BASE, DRAW_SETTINGS};
 
-use super::support::{prefix_sums, uniform};
-use crate::topk::{TopkOptions, topk};
+use super::support::uniform;
+use crate::topk::{TopkOptions, draw, topk};
 
 /// Settings of [`Sampler`]; each row of a batch may have its own.
 #[derive(Config, Copy, Debug, PartialEq)]
@@ -57,6 +58,16 @@ impl SamplerConfig {
 
     fn is_greedy(&self) -> bool {
         self.temperature == 0.0
+    }
+
+    /// Settings of a row of `k` candidates, as the operation reads them.
+    fn of_draw(&self, k: usize, draw: f64) -> [f32; DRAW_SETTINGS] {
+        let temperature = if self.is_greedy() { 1.0 } else { self.temperature };
+        // Rounded sums must not cut rows that ask for all.
+        let top_p = if self.top_p < 1.0 { self.top_p } else { 2.0 };
+        let count = self.candidates(k);
+        let digits = [count % DRAW_COUNT_BASE, count / DRAW_COUNT_BASE].map(|digit| digit as f64);
+        [temperature, top_p, self.min_p, draw, digits[0], digits[1]].map(|x| x as f32)
     }
 
     fn candidates(&self, width: usize) -> usize {
@@ -120,65 +131,17 @@ impl Sampler {
             self.rows.len()
         );
         let logits = logits.detach();
-        // Sums of 16-bit probabilities would be too coarse.
-        let dtype = match logits.dtype() {
-            DType::F64 => DType::F64,
-            _ => DType::F32,
-        };
-        let options = (&logits.device(), dtype);
-        let each = |f: &dyn Fn(&SamplerConfig) -> f64| {
-            let values: Vec<f64> = self.rows.iter().map(f).collect();
-            Tensor::<2>::from_data(TensorData::new(values, [self.rows.len(), 1]), options)
-                .expand([rows, 1])
-        };
         let settings = self.rows.iter();
         let k = settings.map(|row| row.candidates(width)).max().unwrap_or(0);
-        let options_of_k = TopkOptions::new(k).with_sorted(true);
-        let (candidates, tokens) = topk(logits.clone(), &options_of_k, 1);
+        let options = TopkOptions::new(k).with_sorted(true);
+        let (candidates, tokens) = topk(logits, &options, 1);
         if rows == 0 || self.rows.iter().all(SamplerConfig::is_greedy) {
             return tokens.narrow(1, 0, 1).reshape([rows]);
         }
-
-        let temperature = each(&|row| {
-            if row.is_greedy() { 1.0 } else { row.temperature }
-        });
-        let rank = Tensor::<1, Int>::arange(0..k as i64, (&tokens.device(), tokens.dtype()));
-        let rank = rank.unsqueeze::<2>().expand([rows, k]);
-        let counts = self.rows.iter().map(|row| row.candidates(width) as i64);
-        let counts = TensorData::new(counts.collect::<Vec<_>>(), [self.rows.len(), 1]);
-        let counts = Tensor::<2, Int>::from_data(counts, (&tokens.device(), tokens.dtype()));
-        let beyond = rank.clone().greater_equal(counts.expand([rows, k]));
-
-        // Subtracting first keeps small temperatures from overflowing.
-        let candidates = candidates.cast(dtype);
-        let greatest = candidates.clone().narrow(1, 0, 1);
-        let scaled = (candidates - greatest) / temperature;
-        let scaled = scaled.mask_fill(beyond, f64::NEG_INFINITY);
-        let mut kept = softmax(scaled, 1);
-        let best = kept.clone().narrow(1, 0, 1);
-        let first = rank.equal_elem(0);
-        if self.rows.iter().any(|row| row.top_p < 1.0) {
-            let before = prefix_sums(kept.clone()) - kept.clone();
-            // Rounded sums must not cut rows that ask for all.
-            let top_p = each(&|row| if row.top_p < 1.0 { row.top_p } else { 2.0 });
-            let cut = before.greater_equal(top_p.expand([rows, k]));
-            kept = kept.mask_fill(cut.bool_and(first.clone().bool_not()), 0.0);
-        }
-        if self.rows.iter().any(|row| row.min_p > 0.0) {
-            let least = best * each(&|row| row.min_p);
-            let cut = kept.clone().lower(least.expand([rows, k]));
-            kept = kept.mask_fill(cut.bool_and(first.bool_not()), 0.0);
-        }
-
-        let sums = prefix_sums(kept.clone());
-        let draws = TensorData::new(uniform(seed, step, rows), [rows, 1]);
-        let draws = Tensor::<2>::from_data(draws, options);
-        let point = sums.clone().narrow(1, k - 1, 1) * draws;
-        // Rounding may leave the point at the last sum: the last kept candidate is the limit.
-        let last = kept.greater_elem(0.0).int().sum_dim(1) - 1;
-        let chosen = sums.lower_equal(point.expand([rows, k])).int().sum_dim(1);
-        let chosen = chosen.min_pair(last.clamp_min(0));
-        tokens.gather(1, chosen).reshape([rows])
+        let draws = uniform(seed, step, rows);
+        let settings = self.rows.iter().cycle().zip(draws);
+        let settings: Vec<f32> = settings.flat_map(|(row, draw)| row.of_draw(k, draw)).collect();
+        draw(candidates, tokens, TensorData::new(settings, [rows, DRAW_SETTINGS]))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Moved rows, prefix sums and random numbers.
+//! Moved rows, means and random numbers.
 
 use burn::tensor::{DType, Int, Tensor, activation::softmax, ops::IndexingUpdateOp};
 
@@ -18,32 +18,6 @@ pub fn place_distinct(x: Tensor<2>, at: Tensor<1, Int>, rows: usize) -> Tensor<2
     let [_, width] = x.dims();
     let zeros = Tensor::zeros([rows, width], (&x.device(), x.dtype()));
     zeros.scatter_nd(at.unsqueeze_dim::<2>(1), x, IndexingUpdateOp::Add)
-}
-
-/// Sums of each row up to each column, `[rows, width]`.
-///
-/// Burn's takes O(width²) reads on GPUs; blocks take O(width · √width).
-pub fn prefix_sums(x: Tensor<2>) -> Tensor<2> {
-    let [rows, width] = x.dims();
-    if width <= 64 {
-        return x.cumsum(1);
-    }
-    let block = width.isqrt().next_power_of_two();
-    let blocks = width.div_ceil(block);
-    let padding = blocks * block - width;
-    let x = match padding {
-        0 => x,
-        _ => {
-            let zeros = Tensor::zeros([rows, padding], (&x.device(), x.dtype()));
-            Tensor::cat(vec![x, zeros], 1)
-        }
-    };
-    let inner = x.reshape([rows * blocks, block]).cumsum(1);
-    let sums = inner.clone().narrow(1, block - 1, 1);
-    let sums = sums.reshape([rows, blocks]);
-    let before = sums.clone().cumsum(1) - sums;
-    let all = inner + before.reshape([rows * blocks, 1]);
-    all.reshape([rows, blocks * block]).narrow(1, 0, width)
 }
 
 /// Mean of each column, `[width]`: NaN without rows.
@@ -98,7 +72,7 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
-    use crate::nn::fixtures::{assert_close, device, random, tensor};
+    use crate::nn::fixtures::device;
 
     /// The sum of the rows exceeds f16.
     #[rstest]
@@ -112,20 +86,5 @@ mod tests {
             assert_eq!(mean.dtype(), dtype);
             assert!(mean.into_data().iter::<f64>().all(|mean| mean == 32.0));
         }
-    }
-
-    #[rstest]
-    fn blocks_of_prefix_sums_join(
-        device: Device,
-        #[values(1, 64, 65, 128, 1000, 1024)] width: usize,
-    ) {
-        let x = random(3 * width, 1);
-        let mut expected = x.clone();
-        for row in expected.chunks_mut(width) {
-            for i in 1..width {
-                row[i] += row[i - 1];
-            }
-        }
-        assert_close(prefix_sums(tensor(&x, [3, width], &device)), &expected);
     }
 }

@@ -17,4 +17,6 @@ pub use distance::{
 pub use spmm::{
     BlockedEntries, CompressedSpec, Factor, Factors, Operator, SpmmGradientOps, SpmmOps,
 };
-pub use topk::{Bounds, Outcome, SelectedBuffers, TopkGradientOps, TopkOps, TopkSpec, VectorSpec};
+pub use topk::{
+    Bounds, IndexMap, Outcome, SelectedBuffers, TopkGradientOps, TopkOps, TopkSpec, VectorSpec,
+};

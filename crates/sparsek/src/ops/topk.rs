@@ -48,6 +48,34 @@ pub enum Bounds<B: Backend> {
     },
 }
 
+/// Where rows lie in a cache, in the dtype of the indices.
+#[derive(ExtensionType, Clone, Debug)]
+#[extension_type(fusion: cfg(feature = "fusion"))]
+pub enum IndexMap<B: Backend> {
+    /// One number per row, added to its indices.
+    Offsets(IntTensor<B>),
+    /// Pages of each row: `[rows, pages]`.
+    Pages(IntTensor<B>),
+    /// Pages, then offsets.
+    Both {
+        /// As [`Pages`](Self::Pages).
+        pages: IntTensor<B>,
+        /// As [`Offsets`](Self::Offsets).
+        offsets: IntTensor<B>,
+    },
+}
+
+impl<B: Backend> IndexMap<B> {
+    /// Pages and offsets.
+    pub(crate) fn parts(self) -> (Option<IntTensor<B>>, Option<IntTensor<B>>) {
+        match self {
+            Self::Offsets(offsets) => (None, Some(offsets)),
+            Self::Pages(pages) => (Some(pages), None),
+            Self::Both { pages, offsets } => (Some(pages), Some(offsets)),
+        }
+    }
+}
+
 /// Selected elements and their positions.
 pub enum SelectedBuffers {
     /// On a device, valid once queued kernels have run.
@@ -101,6 +129,10 @@ mod shapes {
         let shape = Shape::from([spec.options.k]);
         let indices = TensorSpec::new(shape.clone(), DType::from(spec.index));
         (TensorSpec::new(shape, input.dtype), indices)
+    }
+
+    pub(super) fn drawn(tokens: &TensorSpec) -> TensorSpec {
+        TensorSpec::new(Shape::from([tokens.shape[0]]), tokens.dtype)
     }
 
     pub(super) fn with_last(shape: &Shape, last: usize) -> Shape {
@@ -158,6 +190,24 @@ pub trait TopkOps: Backend {
         #[extension_type] bounds: Bounds<Self>,
         spec: TopkSpec,
     ) -> FloatTensor<Self>;
+
+    /// Maps the columns of rows, `[rows, k]`, through pages of `page` columns and offsets. Indices
+    /// of unused slots stay.
+    #[fusion(dtype = indices, shape = indices)]
+    fn remap(
+        indices: IntTensor<Self>,
+        #[extension_type] map: IndexMap<Self>,
+        page: usize,
+    ) -> IntTensor<Self>;
+
+    /// Draws a token of each row of sorted candidates: `[rows, k]` → `[rows]`. Settings as in
+    /// `sparsek_kernels::topk::Draw`. No gradient.
+    #[fusion(meta = |_values, tokens, _settings| shapes::drawn(tokens))]
+    fn draw(
+        values: FloatTensor<Self>,
+        tokens: IntTensor<Self>,
+        settings: FloatTensor<Self>,
+    ) -> IntTensor<Self>;
 
     /// Values and indices of a vector.
     #[fusion(meta = shapes::of_vector)]

@@ -87,7 +87,7 @@ pub enum TopkError {
          {shape:?}"
     )]
     Bounds {
-        /// The tensor: lengths, starts or ends.
+        /// The tensor: lengths, starts, ends or offsets.
         name: &'static str,
         /// Its shape.
         found: Vec<usize>,
@@ -101,10 +101,24 @@ pub enum TopkError {
     /// The dtype does not suit bounds of rows.
     #[error("dtype {dtype:?} is not supported for {name} (supported: i32, u32, i64)")]
     BoundsDtype {
-        /// The tensor: lengths, starts or ends.
+        /// The tensor: lengths, starts, ends, offsets or pages.
         name: &'static str,
         /// Its dtype.
         dtype: DType,
+    },
+    /// Pages do not match the rows.
+    #[error(
+        "pages of shape {found:?}, {size} columns each, do not hold {rows} rows of {cols} columns"
+    )]
+    Pages {
+        /// Shape of the page table.
+        found: [usize; 2],
+        /// Columns of a page.
+        size: usize,
+        /// Number of rows.
+        rows: usize,
+        /// Columns of a row.
+        cols: usize,
     },
     /// No element is the 0th.
     #[error("k = 0 names no element")]

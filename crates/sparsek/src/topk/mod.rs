@@ -4,6 +4,8 @@
 //! the function of the same name with `try_` returns the error. [`topk_sharded`] returns
 //! [`ShardedError`], [`TopkStream`] [`StreamError`].
 
+#[cfg(feature = "nn")]
+mod draw;
 mod error;
 mod extension;
 mod lists;
@@ -19,6 +21,8 @@ mod small_int;
 mod stream;
 mod vector;
 
+#[cfg(feature = "nn")]
+pub(crate) use draw::draw;
 pub use error::TopkError;
 pub(crate) use error::or_panic;
 pub use extension::TopkExt;

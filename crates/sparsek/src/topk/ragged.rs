@@ -12,7 +12,7 @@ use super::{
     request::{LongRows, check},
     rows::{pairs, positions},
 };
-use crate::ops::{Bounds, TopkSpec};
+use crate::ops::{Bounds, IndexMap, TopkOps, TopkSpec};
 
 /// Which elements of each row exist: the first `lengths`, or those between `starts` and `ends`.
 ///
@@ -22,6 +22,8 @@ use crate::ops::{Bounds, TopkSpec};
 pub struct RowBounds<const L: usize> {
     starts: Option<Tensor<L, Int>>,
     ends: Tensor<L, Int>,
+    offsets: Option<Tensor<L, Int>>,
+    pages: Option<(Tensor<2, Int>, usize)>,
 }
 
 impl<const L: usize> RowBounds<L> {
@@ -42,13 +44,114 @@ impl<const L: usize> RowBounds<L> {
     /// indices.into_data().assert_eq(&TensorData::from([[1, 2], [2, -1]]), false);
     /// ```
     pub fn new(starts: Tensor<L, Int>, ends: Tensor<L, Int>) -> Self {
-        Self { starts: Some(starts), ends }
+        Self { starts: Some(starts), ends, offsets: None, pages: None }
+    }
+
+    /// Adds a number per row to its indices, as rows of packed sequences need. Of the shape of the
+    /// bounds; after pages.
+    ///
+    /// ```
+    /// use burn::tensor::{Device, Int, Tensor, TensorData};
+    /// use sparsek::topk::{RowBounds, TopkOptions, argtopk_ragged};
+    ///
+    /// let device = Device::flex();
+    /// let x = Tensor::<2>::from_data([[9.0, 1.0, 3.0], [4.0, 8.0, 2.0]], &device);
+    /// let lengths = Tensor::<1, Int>::from_data([3, 1], &device);
+    /// let bounds = RowBounds::from(lengths).with_offsets(Tensor::from_data([10, 20], &device));
+    /// let indices = argtopk_ragged(x, bounds, &TopkOptions::new(2), -1);
+    /// indices.into_data().assert_eq(&TensorData::from([[10, 12], [20, -1]]), false);
+    /// ```
+    pub fn with_offsets(mut self, offsets: Tensor<L, Int>) -> Self {
+        self.offsets = Some(offsets);
+        self
+    }
+
+    /// Maps indices through the page table of a cache: column c of row r becomes
+    /// `pages[r, c / size] * size + c % size`. Unused slots keep -1. Selections only read values of
+    /// `x`, so the pages of the last columns may have any number if bounds exclude them.
+    ///
+    /// `pages`: `[rows, ≥ M / size]`; rows count as the elements of the bounds.
+    ///
+    /// ```
+    /// use burn::tensor::{Device, Int, Tensor, TensorData};
+    /// use sparsek::topk::{RowBounds, TopkOptions, argtopk_ragged};
+    ///
+    /// let device = Device::flex();
+    /// let x = Tensor::<2>::from_data([[9.0, 1.0, 3.0, 7.0]], &device);
+    /// let lengths = Tensor::<1, Int>::from_data([3], &device);
+    /// let bounds = RowBounds::from(lengths).with_pages(Tensor::from_data([[5, 8]], &device), 2);
+    /// let indices = argtopk_ragged(x, bounds, &TopkOptions::new(2), -1);
+    /// indices.into_data().assert_eq(&TensorData::from([[10, 16]]), false);
+    /// ```
+    pub fn with_pages(mut self, pages: Tensor<2, Int>, size: usize) -> Self {
+        self.pages = Some((pages, size));
+        self
+    }
+}
+
+/// Maps of the indices, for all rows.
+struct Maps {
+    map: IndexMap<Dispatch>,
+    page: usize,
+    index: DType,
+    dim: usize,
+}
+
+impl Maps {
+    /// None without maps or rows.
+    fn new<const D: usize, const L: usize, K: Ordered>(
+        x: &Tensor<D, K>,
+        bounds: &RowBounds<L>,
+        dim: usize,
+        spec: &TopkSpec,
+    ) -> Result<Option<Self>, TopkError> {
+        let (cols, index) = (x.dims()[dim], DType::from(spec.index));
+        let rows = bounds.ends.shape().num_elements();
+        let check = |name, dtype| match dtype {
+            DType::I32 | DType::U32 | DType::I64 => Ok(()),
+            dtype => Err(TopkError::BoundsDtype { name, dtype }),
+        };
+        let mut offsets = None;
+        if let Some(tensor) = &bounds.offsets {
+            check_shape(x, tensor, "offsets", dim)?;
+            check("offsets", tensor.dtype())?;
+            offsets = Some(tensor.clone().cast(spec.index).into_dispatch());
+        }
+        let mut pages = None;
+        if let Some((table, size)) = &bounds.pages {
+            let (found, size) = (table.dims(), *size);
+            let holds = size > 0 && found[0] == rows && found[1] >= cols.div_ceil(size);
+            if !holds || size > u32::MAX as usize {
+                return Err(TopkError::Pages { found, size, rows, cols });
+            }
+            check("pages", table.dtype())?;
+            pages = Some(table.clone().cast(spec.index).into_dispatch());
+        }
+        let map = match (pages, offsets) {
+            (None, None) => return Ok(None),
+            (None, Some(offsets)) => IndexMap::Offsets(offsets),
+            (Some(pages), None) => IndexMap::Pages(pages),
+            (Some(pages), Some(offsets)) => IndexMap::Both { pages, offsets },
+        };
+        let page = bounds.pages.as_ref().map_or(1, |(_, size)| *size);
+        Ok((rows > 0 && spec.options.k > 0).then_some(Self { map, page, index, dim }))
+    }
+
+    fn apply<const D: usize>(self, indices: Tensor<D, Int>) -> Tensor<D, Int> {
+        let last = D - 1;
+        let rows_first = indices.movedim(self.dim as i32, last as i32);
+        let shape = rows_first.dims();
+        let flat: Tensor<2, Int> = rows_first.reshape([-1, shape[last] as i64]);
+        debug_assert_eq!(flat.dtype(), self.index);
+        let mapped = <Dispatch as TopkOps>::remap(flat.into_dispatch(), self.map, self.page);
+        let mapped = Tensor::<2, Int>::from_dispatch(mapped);
+        mapped.reshape(shape).movedim(last as i32, self.dim as i32)
     }
 }
 
 impl<const L: usize> From<Tensor<L, Int>> for RowBounds<L> {
     fn from(lengths: Tensor<L, Int>) -> Self {
-        Self { starts: None, ends: lengths }
+        Self { starts: None, ends: lengths, offsets: None, pages: None }
     }
 }
 
@@ -57,7 +160,8 @@ impl<const L: usize> From<Tensor<L, Int>> for RowBounds<L> {
 ///
 /// M is at most [`MAX_COLS`](super::MAX_COLS). A row of L elements selects min(k, L). Unused slots
 /// come last, with value 0, index -1 (`u32::MAX` for u32) and no gradient. Costs one more pass over
-/// the bounds; with starts, rows are read by elements instead of vectors.
+/// the bounds, and one over the indices with offsets or pages. With starts, rows in registers are
+/// read by elements instead of vectors.
 ///
 /// # Panics
 ///
@@ -95,8 +199,9 @@ pub fn try_topk_ragged<const D: usize, const L: usize, K: Ordered>(
     options: &TopkOptions,
     dim: impl AsIndex,
 ) -> Result<(Tensor<D, K>, Tensor<D, Int>), TopkError> {
-    let (bounds, dim, spec) = prepare(&x, bounds.into(), options, dim)?;
-    Ok(pairs(x, bounds, dim, spec))
+    let (bounds, maps, dim, spec) = prepare(&x, bounds.into(), options, dim)?;
+    let (values, indices) = pairs(x, bounds, dim, spec);
+    Ok((values, mapped(indices, maps)))
 }
 
 /// Indices of [`topk_ragged`]. No gradient.
@@ -136,8 +241,8 @@ pub fn try_argtopk_ragged<const D: usize, const L: usize, K: Ordered>(
     options: &TopkOptions,
     dim: impl AsIndex,
 ) -> Result<Tensor<D, Int>, TopkError> {
-    let (bounds, dim, spec) = prepare(&x, bounds.into(), options, dim)?;
-    Ok(positions(x, bounds, dim, spec))
+    let (bounds, maps, dim, spec) = prepare(&x, bounds.into(), options, dim)?;
+    Ok(mapped(positions(x, bounds, dim, spec), maps))
 }
 
 /// Sets all but the selected elements of [`topk_ragged`] to `+0`, as
@@ -145,7 +250,7 @@ pub fn try_argtopk_ragged<const D: usize, const L: usize, K: Ordered>(
 ///
 /// # Panics
 ///
-/// As [`topk_ragged`].
+/// As [`topk_ragged`]. Offsets and pages have no influence, but are checked.
 ///
 /// ```
 /// use burn::tensor::{Device, Int, Tensor, TensorData};
@@ -178,8 +283,15 @@ pub fn try_topk_mask_ragged<const D: usize, const L: usize>(
     options: &TopkOptions,
     dim: impl AsIndex,
 ) -> Result<Tensor<D>, TopkError> {
-    let (bounds, dim, spec) = prepare(&x, bounds.into(), options, dim)?;
+    let (bounds, _, dim, spec) = prepare(&x, bounds.into(), options, dim)?;
     Ok(masked(x, bounds, dim, spec))
+}
+
+fn mapped<const D: usize>(indices: Tensor<D, Int>, maps: Option<Maps>) -> Tensor<D, Int> {
+    match maps {
+        Some(maps) => maps.apply(indices),
+        None => indices,
+    }
 }
 
 /// Checks a request; clamps the bounds and orders them as rows with `dim` last.
@@ -188,21 +300,41 @@ fn prepare<const D: usize, const L: usize, K: Ordered>(
     bounds: RowBounds<L>,
     options: &TopkOptions,
     dim: impl AsIndex,
-) -> Result<(Bounds<Dispatch>, usize, TopkSpec), TopkError> {
+) -> Result<(Bounds<Dispatch>, Option<Maps>, usize, TopkSpec), TopkError> {
     let (dim, spec) = check(x, options, dim, LongRows::Refused)?;
+    let maps = Maps::new(x, &bounds, dim, &spec)?;
     let bounds = match bounds {
-        RowBounds { starts: None, ends } => {
+        RowBounds { starts: None, ends, .. } => {
             let lengths = by_row(x, ends, "lengths", dim)?;
             lengths.map_or(Bounds::Whole, Bounds::Lengths)
         }
-        RowBounds { starts: Some(starts), ends } => {
+        RowBounds { starts: Some(starts), ends, .. } => {
             let starts = by_row(x, starts, "starts", dim)?;
             let ends = by_row(x, ends, "ends", dim)?;
             let both = starts.zip(ends);
             both.map_or(Bounds::Whole, |(starts, ends)| Bounds::Between { starts, ends })
         }
     };
-    Ok((bounds, dim, spec))
+    Ok((bounds, maps, dim, spec))
+}
+
+fn check_shape<const D: usize, const L: usize, K: Ordered>(
+    x: &Tensor<D, K>,
+    bounds: &Tensor<L, Int>,
+    name: &'static str,
+    dim: usize,
+) -> Result<(), TopkError> {
+    let mut shape = x.dims();
+    shape[dim] = 1;
+    let mut expected = shape.to_vec();
+    if D > 1 {
+        expected.remove(dim);
+    }
+    let found = bounds.dims().to_vec();
+    match found == expected {
+        true => Ok(()),
+        false => Err(TopkError::Bounds { name, found, expected, dim, shape: x.dims().to_vec() }),
+    }
 }
 
 /// None if there are no rows.
@@ -212,17 +344,10 @@ fn by_row<const D: usize, const L: usize, K: Ordered>(
     name: &'static str,
     dim: usize,
 ) -> Result<Option<IntTensor<Dispatch>>, TopkError> {
+    check_shape(x, &bounds, name, dim)?;
     let mut shape = x.dims();
     let cols = shape[dim];
     shape[dim] = 1;
-    let mut expected = shape.to_vec();
-    if D > 1 {
-        expected.remove(dim);
-    }
-    let found = bounds.dims().to_vec();
-    if found != expected {
-        return Err(TopkError::Bounds { name, found, expected, dim, shape: x.dims().to_vec() });
-    }
     let dtype = bounds.dtype();
     if !matches!(dtype, DType::I32 | DType::U32 | DType::I64) {
         return Err(TopkError::BoundsDtype { name, dtype });

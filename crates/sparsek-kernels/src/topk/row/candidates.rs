@@ -17,7 +17,10 @@ use crate::{
     primitives::{approx::approx_ln, bit_set::SelectedItems, team::Team},
     topk::{
         key::Element,
-        threshold::{normal::Normal, search::SearchParams},
+        threshold::{
+            normal::{Normal, normal_on_device},
+            search::SearchParams,
+        },
     },
 };
 
@@ -60,7 +63,12 @@ fn write_selected<E: Element, I: Numeric>(
         vectors.push(Vector::new(value));
     }
     let list = LoadedRow::<E, Single> { vectors, team, search: config.memory.search };
-    let bits = select_in_tail(&list, &request.params, config.floats);
+    let whole = if comptime!(config.memory.ragged) {
+        listed == request.layout.cols
+    } else {
+        false.runtime()
+    };
+    let bits = select_in_list(&list, &request.params, whole, config);
     let selected = SelectedItems::new(bits, team, true);
     #[unroll]
     for load in 0..comptime!(config.list.loads) {
@@ -74,25 +82,31 @@ fn write_selected<E: Element, I: Numeric>(
     }
 }
 
-/// For lists of elements above a threshold.
+/// For lists of elements above a threshold, or of a whole row.
 #[cube]
-fn select_in_tail<E: Element>(
+fn select_in_list<E: Element>(
     list: &LoadedRow<E, Single>,
     params: &SearchParams,
-    #[comptime] floats: bool,
+    whole: bool,
+    #[comptime] config: CandidateConfig,
 ) -> u32 {
     let mut bits = 0u32;
     let mut found = false.runtime();
-    if comptime!(floats) {
+    if comptime!(config.floats) {
         // Above a threshold in the tail, values thin out like exponential ones.
         let count = f32::cast_from(list.team.cols);
         let wanted = f32::cast_from(params.k);
-        let normal = Normal {
+        let mut normal = Normal {
             quantile: approx_ln(count / wanted) - 1.0,
             slope: 1.0 / wanted,
             inverse: 1.0 / count,
             deviation: f32::sqrt(wanted - wanted * wanted / count),
         };
+        if comptime!(config.memory.ragged) {
+            let of_row = normal_on_device(params.k, list.team.cols);
+            normal.quantile = select(whole, of_row.quantile, normal.quantile);
+            normal.slope = select(whole, of_row.slope, normal.slope);
+        }
         let guess = list.singles().guess(params.k, &normal, list.search.largest);
         bits = guess.bits;
         found = plane_all(guess.valid);

@@ -45,25 +45,32 @@ pub(crate) fn delegate_select<E: Element, I: Numeric, N: Size>(
         terminate!();
     }
     let memory = comptime!(config.memory);
-    let (elements, params) = (call.elements, call.params);
-    let source =
-        RowSource::<E, N>::new(input, row, 0u32, call.layout, memory.strided, memory.search);
+    let elements = call.elements;
+    let mut output = call.output(row, memory);
+    let request = output.request;
+    if comptime!(memory.ragged) {
+        output.pad(UNIT_POS, comptime!(config.list.lanes));
+        if request.params.k == 0 {
+            terminate!();
+        }
+    }
+    let (strided, search) = comptime!((memory.strided, memory.search));
+    let source = RowSource::<E, N>::of_request(input, row, &request, strided, search);
     let delegates = delegates::<E, N>(&source, config);
-    let floor = find_threshold::<E, KeyRow<E>>(&delegates, &params, memory.search).low;
+    let floor = find_threshold::<E, KeyRow<E>>(&delegates, &request.params, search).low;
     let mut columns = Shared::<[u32]>::new_slice(comptime!(config.capacity()));
     let mut bound = E::Key::min_value();
     bound = max(bound, loosened::<E>(floor, config));
     let mut reaching = CandidateLister::<E> {
         floor,
         bound,
-        k: params.k,
+        k: request.params.k,
         totals: Cursor { above: 0u32.runtime(), level: 0u32.runtime() },
         config,
     };
     reaching.list::<N>(&source, &mut columns);
     sync_cube();
     let listed = reaching.listed();
-    let mut output = call.output(row, memory);
     select_from_candidates::<E, I>(elements, &mut output, &columns, listed, config);
 }
 
@@ -145,7 +152,12 @@ fn delegates<E: Element, N: Size>(
             #[unroll]
             for i in 0..width {
                 let key = quick_key::<E>(vectors[part].extract(i), config);
-                greatest = max(greatest, key);
+                if comptime!(config.memory.ragged) {
+                    let inside = source.holds(column + comptime!(i as u32));
+                    greatest = select(inside, max(greatest, key), greatest);
+                } else {
+                    greatest = max(greatest, key);
+                }
             }
             let known = best[part];
             best[part] = select(column < cols, max(known, greatest), known);
@@ -214,7 +226,7 @@ impl<E: Element> CandidateLister<E> {
                         let column = first
                             + comptime!(load as u32) * stride
                             + UNIT_POS_X * comptime!(width as u32);
-                        self.take::<N>(vectors[load], column, reaches[load], columns);
+                        self.take::<N>(vectors[load], column, reaches[load], source, columns);
                     }
                 }
             }
@@ -227,6 +239,7 @@ impl<E: Element> CandidateLister<E> {
         vector: Vector<E, N>,
         column: u32,
         reaches: bool,
+        source: &RowSource<E, N>,
         columns: &mut Shared<[u32]>,
     ) {
         let width = N::value().comptime();
@@ -236,8 +249,14 @@ impl<E: Element> CandidateLister<E> {
         #[unroll]
         for i in 0..width {
             let key = ordered_key::<E>(vector.extract(i), self.config.memory.search.largest);
-            above |= select(key > self.floor, comptime!(1u32 << i), 0u32);
-            level |= select(key == self.floor, comptime!(1u32 << i), 0u32);
+            let bit = if comptime!(self.config.memory.ragged) {
+                let inside = source.holds(column + comptime!(i as u32));
+                select(inside, comptime!(1u32 << i), 0u32)
+            } else {
+                comptime!(1u32 << i).runtime()
+            };
+            above |= select(key > self.floor, bit, 0u32);
+            level |= select(key == self.floor, bit, 0u32);
         }
         above = select(reaches, above, 0u32);
         level = select(reaches, level, 0u32);
@@ -253,7 +272,7 @@ impl<E: Element> CandidateLister<E> {
             let slot = cursor.above + min(cursor.level, self.k);
             let wanted = is_above || (is_level && cursor.level < self.k);
             if wanted && slot < capacity {
-                columns[slot as usize] = column + comptime!(i as u32);
+                columns[slot as usize] = column + comptime!(i as u32) - source.head;
             }
             cursor.above += select(is_above, 1u32, 0u32);
             cursor.level += select(is_level, 1u32, 0u32);

@@ -19,20 +19,17 @@ use super::{
     cube::{place_elements, select_in_memory},
     layout::{MemoryCall, MemoryOutput, RowElements, RowLayout, RowRequest},
     loaded::{LoadedRow, RowSource},
-    sampled::{ReachedBits, SampledThreshold, Sampling, sampled_floor, to_column_order},
+    sampled::{ReachedBits, SampledThreshold, sampled_floor, sampling_of_row, to_column_order},
 };
 use crate::{
     primitives::team::{Team, exchange},
     topk::{
         key::{Element, ordered_key},
-        threshold::{
-            normal::normal_on_device,
-            search::{
-                Cursor, KeyBracket, KeyRange, SearchParams, SearchRow, SearchRowExpand, Threshold,
-                find_threshold,
-            },
+        threshold::search::{
+            Cursor, KeyBracket, KeyRange, SearchParams, SearchRow, SearchRowExpand, Threshold,
+            find_threshold,
         },
-        tuning::{CUBE_ITEMS, FILTER_TOGETHER, SAMPLE_MARGIN, SAMPLE_SLACK, TILE_ITEMS},
+        tuning::{CUBE_ITEMS, FILTER_TOGETHER, TILE_ITEMS},
     },
 };
 
@@ -100,9 +97,9 @@ pub(crate) fn write_floors<E: Element, N: Size>(
     let mut kind = NONE.runtime();
     let mut floor = E::Key::min_value();
     if request.layout.cols > sizes.capacity {
-        let (first, layout, strided) = (request.first, request.layout, memory.strided);
-        let source = RowSource::<E, N>::new(input, row, first, layout, strided, memory.search);
-        let sampling = sampling(&request, N::value().comptime() as u32, config);
+        let (strided, search) = comptime!((memory.strided, memory.search));
+        let source = RowSource::<E, N>::of_request(input, row, &request, strided, search);
+        let sampling = sampling_of_row(&request, N::value().comptime() as u32, config);
         let sampled = sampled_floor::<E, N>(&source, &sampling, FILTER_TOGETHER, config);
         kind = KEY.runtime();
         floor = sampled.key;
@@ -118,25 +115,6 @@ pub(crate) fn write_floors<E: Element, N: Size>(
         floors[row * FLOOR_WORDS + 1] = E::Key::cast_from(kind);
         counters[row] = 0u32;
         counters[layout.rows + row] = 0u32;
-    }
-}
-
-/// As `sample_ranks`, for the length of this row.
-#[cube]
-fn sampling(request: &RowRequest, width: u32, #[comptime] config: CandidateConfig) -> Sampling {
-    let samples = comptime!(config.sample.lanes * config.sample.items() as u32);
-    let margin = comptime!(SAMPLE_MARGIN as f32);
-    let cols = request.layout.cols;
-    let share = comptime!(samples as f32) / f32::cast_from(cols);
-    let expected = f32::cast_from(request.params.k) * share;
-    let rank = u32::cast_from(f32::ceil(expected + margin * f32::sqrt(expected) + margin));
-    let slack = u32::cast_from(f32::ceil(f32::cast_from(rank) / comptime!(SAMPLE_SLACK as f32)));
-    Sampling {
-        rank,
-        slack,
-        normal: normal_on_device(rank + slack / 2, samples.runtime()),
-        // Loads start at multiples of their width.
-        spacing: cols / (samples / width) / width * width,
     }
 }
 
@@ -166,10 +144,12 @@ pub(crate) fn filter_select<E: Element, I: Numeric, N: Size>(
     let units = comptime!(config.list.lanes);
     let elements = call.elements;
     let mut output = call.output(row, memory);
-    let (first, layout) = (output.request.first, output.request.layout);
+    let request = output.request;
+    let layout = request.layout;
+    let head = request.first % N::value().comptime() as u32;
     let tile_cols = comptime!(tiling.cols(units));
     let kind = u32::cast_from(floors[row * FLOOR_WORDS + 1]);
-    let tiles = select(kind == NONE, 1u32, (layout.cols + tile_cols - 1) / tile_cols);
+    let tiles = select(kind == NONE, 1u32, (head + layout.cols + tile_cols - 1) / tile_cols);
     if number >= tiles {
         terminate!();
     }
@@ -177,8 +157,8 @@ pub(crate) fn filter_select<E: Element, I: Numeric, N: Size>(
         row,
         kind,
         floor: floors[row * FLOOR_WORDS],
-        first,
-        layout,
+        request,
+        head,
         sizes,
         config,
         tiling,
@@ -215,8 +195,9 @@ struct TileList<E: Element> {
     row: usize,
     kind: u32,
     floor: E::Key,
-    first: u32,
-    layout: RowLayout,
+    request: RowRequest,
+    /// Elements before the row that its first load holds.
+    head: u32,
     sizes: FilterSizes,
     #[cube(comptime)]
     config: CandidateConfig,
@@ -229,6 +210,11 @@ impl<E: Element> TileList<E> {
     /// Position of a tile in the table.
     fn entry(&self, tile: u32) -> usize {
         (self.row * self.sizes.tiles as usize + tile as usize) * TILE_WORDS
+    }
+
+    fn elements<'a>(&self, elements: &'a [E]) -> RowElements<'a, E> {
+        let (first, layout) = (self.request.first, self.request.layout);
+        RowElements::new(elements, self.row, first, layout, self.config.memory)
     }
 
     fn start(&self) -> usize {
@@ -254,9 +240,9 @@ impl<E: Element> TileList<E> {
             found: self.kind == FLOAT,
             key: self.floor,
         };
-        let (row, layout, strided) = (self.row, self.layout, memory.strided);
-        let source = RowSource::<E, N>::new(input, row, self.first, layout, strided, memory.search);
-        let cols = self.layout.cols;
+        let (strided, search) = comptime!((memory.strided, memory.search));
+        let source = RowSource::<E, N>::of_request(input, self.row, &self.request, strided, search);
+        let cols = source.layout.cols;
         // Planes read neighboring parts of the tile.
         let tile = number * comptime!(self.tiling.cols(units));
         let own = tile + UNIT_POS_Y * comptime!(step_cols * steps);
@@ -265,16 +251,17 @@ impl<E: Element> TileList<E> {
         for step in 0..steps {
             let first = own + step * step_cols;
             let team = Team::of(cols - min(first, cols), part, memory.ragged);
-            let loaded = LoadedRow::<E, N>::new(&source.rest_from(first), team);
+            let rest = source.rest_from(first);
+            let loaded = LoadedRow::<E, N>::new(&rest, team);
             let mut above = 0u32;
             if comptime!(self.config.floats) {
                 if self.kind == FLOAT {
-                    let bits = ReachedBits::new::<E, N>(&loaded, &floor, true, memory.search);
+                    let bits = ReachedBits::new::<E, N>(&loaded, rest.head, &floor, true, search);
                     above = bits.above;
                 }
             }
             if self.kind == KEY {
-                let bits = ReachedBits::new::<E, N>(&loaded, &floor, false, memory.search);
+                let bits = ReachedBits::new::<E, N>(&loaded, rest.head, &floor, false, search);
                 above = bits.above;
                 level_count += bits.level.count_ones();
             }
@@ -328,14 +315,14 @@ impl<E: Element> TileList<E> {
                 let lowest = rest & (!rest + 1);
                 if place < capacity {
                     let column = first + (lowest - 1).count_ones();
-                    scratch[place as usize] = E::Key::cast_from(column);
+                    scratch[place as usize] = E::Key::cast_from(column - self.head);
                 }
                 place += 1;
                 rest ^= lowest;
             }
         }
         sync_cube();
-        let row = RowElements::new(elements, self.row, self.first, self.layout, memory);
+        let row = self.elements(elements);
         let first = start[0];
         let count = min(count, capacity - min(first, capacity));
         let mut place = UNIT_POS;
@@ -359,7 +346,7 @@ impl<E: Element> TileList<E> {
         let memory = comptime!(self.config.memory);
         let units = comptime!(self.config.list.lanes);
         let k = output.request.params.k;
-        let row = RowElements::new(elements, self.row, self.first, self.layout, memory);
+        let row = self.elements(elements);
         let before = self.counts_before(lists, tiles);
         let above = before.above[tiles as usize];
         let level = before.level[tiles as usize];
@@ -417,7 +404,8 @@ impl<E: Element> TileList<E> {
                     high = select(holds, middle, high);
                     low = select(holds, low, middle);
                 }
-                let end = min(high * comptime!(self.tiling.cols(units)), self.layout.cols);
+                let end = high * comptime!(self.tiling.cols(units)) - self.head;
+                let end = min(end, self.request.layout.cols);
                 let threshold = Threshold::<E::Key> { low: self.floor, high: self.floor, above };
                 let counts = Shared::<[u32]>::new_slice(units as usize);
                 place_elements::<E, I>(&row, output, &threshold, quota, end, counts, units);
@@ -449,7 +437,7 @@ impl<E: Element> TileList<E> {
             let mut own_level = 0u32;
             let mut place = 0u32;
             if self.kind == NONE {
-                own_above = select(tile == 0, self.layout.cols, 0u32);
+                own_above = select(tile == 0, self.request.layout.cols, 0u32);
             } else if tile < tiles {
                 let entry = self.entry(tile);
                 place = lists.table[entry];

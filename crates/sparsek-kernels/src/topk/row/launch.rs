@@ -26,7 +26,7 @@ use crate::{
     topk::{
         key::{Element, is_single, with_element},
         options::{Method, MethodKind},
-        plan::{cube_units, listed, load_widths, sample_plan, sampled_units},
+        plan::{cube_units, listed, load_widths, masked_load_width, sample_plan, sampled_units},
         threshold::{early_stop::CODE_BITS, normal::normal_launch},
         tuning::{
             BITWISE_SHARE, BLOCK_CUBE_UNITS, BUSY_UNITS, COUNTED_MIDPOINTS, DELEGATE_LIST_ITEMS,
@@ -302,7 +302,7 @@ impl Job<'_> {
     }
 
     pub(super) fn load_width(&self) -> usize {
-        load_widths(self.client, self.input).max().unwrap_or(1)
+        masked_load_width(self.client, self.input)
     }
 
     pub(super) fn candidates(
@@ -323,7 +323,9 @@ impl Job<'_> {
     fn sampled<E: Element>(&self, target: Target) -> Result<(), KernelError> {
         let cols = self.input.cols;
         let units = sampled_units(self.client, cols);
-        let plan = sample_plan(self.options.k, cols, units as usize).expect("checked by select");
+        let ragged = self.input.lengths.is_some();
+        let plan = sample_plan(self.options.k, cols, units as usize, ragged);
+        let plan = plan.expect("checked by select");
         let width = self.load_width();
         let (values, indices) = self.cleared_outputs(&target)?;
         let sample = self.team(units, width, plan.sample_items, true);

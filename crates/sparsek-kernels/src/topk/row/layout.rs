@@ -230,6 +230,6 @@ impl<'a, E: Numeric, I: Numeric> MemoryOutput<'a, E, I> {
 
 /// All bits set.
 #[cube]
-pub(super) fn missing_index<I: Numeric>() -> I {
+pub(crate) fn missing_index<I: Numeric>() -> I {
     I::from_int(-1)
 }

@@ -2,7 +2,7 @@
 
 use cubecl::prelude::*;
 
-use super::layout::{RowLayout, element_offset, row_start};
+use super::layout::{RowLayout, RowRequest, element_offset, row_start};
 use crate::{
     primitives::{infinity::infinity, team::Team},
     topk::{
@@ -18,6 +18,8 @@ pub(super) struct RowSource<'a, E: Element, N: Size> {
     input: &'a [Vector<E, N>],
     start: usize,
     pub layout: RowLayout,
+    /// Elements before the row that its first load holds.
+    pub head: u32,
     #[cube(comptime)]
     strided: bool,
     #[cube(comptime)]
@@ -35,7 +37,32 @@ impl<'a, E: Element, N: Size> RowSource<'a, E, N> {
         #[comptime] search: SearchConfig,
     ) -> RowSource<'a, E, N> {
         let start = row_start(row, first, &layout, strided);
-        RowSource::<'a, E, N> { input, start, layout, strided, search }
+        RowSource::<'a, E, N> { input, start, layout, head: 0u32, strided, search }
+    }
+
+    /// The columns of a request, from the load that holds the first one.
+    pub fn of_request(
+        input: &'a [Vector<E, N>],
+        row: usize,
+        request: &RowRequest,
+        #[comptime] strided: bool,
+        #[comptime] search: SearchConfig,
+    ) -> RowSource<'a, E, N> {
+        let head = request.first % N::value().comptime() as u32;
+        let layout = request.layout;
+        let start = row_start(row, request.first - head, &layout, strided);
+        let layout = RowLayout {
+            rows: layout.rows,
+            cols: layout.cols + head,
+            row_stride: layout.row_stride,
+            col_stride: layout.col_stride,
+        };
+        RowSource::<'a, E, N> { input, start, layout, head, strided, search }
+    }
+
+    /// Whether the element at a column, counted from the first load, is one of the row.
+    pub fn holds(&self, column: u32) -> bool {
+        column >= self.head && column < self.layout.cols
     }
 
     fn offset(&self, column: u32) -> usize {
@@ -60,6 +87,7 @@ impl<'a, E: Element, N: Size> RowSource<'a, E, N> {
             input: self.input,
             start: self.offset(column),
             layout: self.layout,
+            head: select(column == 0, self.head, 0u32),
             strided: self.strided,
             search: self.search,
         }

@@ -15,6 +15,7 @@ mod layout;
 mod loaded;
 mod output;
 mod packed_f16;
+pub(crate) mod parts;
 mod radix_launch;
 mod radix_sort;
 mod register;
@@ -24,6 +25,8 @@ mod sort_in_registers;
 mod unit;
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
+
+pub(super) use layout::missing_index;
 
 use self::job::{Job, Target};
 use crate::{

@@ -6,8 +6,8 @@
 //! select from the list
 //! ```
 //!
-//! The sample affects only the length of the list. Units note candidates as bits in shared memory,
-//! then list neighboring columns.
+//! The list holds all of a ragged row that is no longer. The sample affects only the length of the
+//! list. Units note candidates as bits in shared memory, then list neighboring columns.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -18,7 +18,7 @@ use cubecl::{ir::ElemType, prelude::*};
 use super::{
     candidates::select_from_candidates,
     config::CandidateConfig,
-    layout::MemoryCall,
+    layout::{MemoryCall, RowRequest},
     loaded::{LoadedRow, RowSource},
 };
 use crate::{
@@ -27,11 +27,11 @@ use crate::{
         key::{Element, ordered_key},
         options::SearchConfig,
         threshold::{
-            normal::Normal,
+            normal::{Normal, normal_on_device},
             register_row::KeyRow,
             search::{Cursor, SearchParams, find_threshold},
         },
-        tuning::TILE_ITEMS,
+        tuning::{SAMPLE_MARGIN, SAMPLE_SLACK, TILE_ITEMS},
     },
 };
 
@@ -69,22 +69,71 @@ pub(crate) fn sampled_select<E: Element, I: Numeric, N: Size>(
         terminate!();
     }
     let memory = comptime!(config.memory);
-    let (elements, params) = (call.elements, call.params);
-    let source =
-        RowSource::<E, N>::new(input, row, 0u32, call.layout, memory.strided, memory.search);
-    let floor = sampled_floor::<E, N>(&source, &sampling, 1u32, config);
+    let elements = call.elements;
+    let mut output = call.output(row, memory);
+    let request = output.request;
+    let (strided, search) = comptime!((memory.strided, memory.search));
+    let source = RowSource::<E, N>::of_request(input, row, &request, strided, search);
+    let mut whole = false.runtime();
+    if comptime!(memory.ragged) {
+        output.pad(UNIT_POS, comptime!(config.list.lanes));
+        if request.params.k == 0 {
+            terminate!();
+        }
+        whole = request.layout.cols <= comptime!(config.capacity() as u32);
+    }
     let mut columns = Shared::<[u32]>::new_slice(comptime!(config.capacity()));
     let mut listed = 0u32;
-    if comptime!(config.floats) {
-        if floor.found {
-            listed = list_candidates(&source, &floor, params.k, &mut columns, true, config);
+    if whole {
+        listed = request.layout.cols;
+        let mut column = UNIT_POS;
+        while column < listed {
+            columns[column as usize] = column;
+            column += comptime!(config.list.lanes);
+        }
+        sync_cube();
+    } else {
+        let sampling = if comptime!(memory.ragged) {
+            sampling_of_row(&request, N::value().comptime() as u32, config)
+        } else {
+            sampling
+        };
+        let k = request.params.k;
+        let floor = sampled_floor::<E, N>(&source, &sampling, 1u32, config);
+        if comptime!(config.floats) {
+            if floor.found {
+                listed = list_candidates(&source, &floor, k, &mut columns, true, config);
+            }
+        }
+        if !floor.found {
+            listed = list_candidates(&source, &floor, k, &mut columns, false, config);
         }
     }
-    if !floor.found {
-        listed = list_candidates(&source, &floor, params.k, &mut columns, false, config);
-    }
-    let mut output = call.output(row, memory);
     select_from_candidates::<E, I>(elements, &mut output, &columns, listed, config);
+}
+
+/// As `sample_ranks`, for the length of this row, which holds a sample.
+#[cube]
+pub(super) fn sampling_of_row(
+    request: &RowRequest,
+    width: u32,
+    #[comptime] config: CandidateConfig,
+) -> Sampling {
+    let samples = comptime!(config.sample.lanes * config.sample.items() as u32);
+    let margin = comptime!(SAMPLE_MARGIN as f32);
+    let cols = request.layout.cols;
+    let share = comptime!(samples as f32) / f32::cast_from(cols);
+    let expected = f32::cast_from(request.params.k) * share;
+    let rank = u32::cast_from(f32::ceil(expected + margin * f32::sqrt(expected) + margin));
+    let rank = min(rank, samples);
+    let slack = u32::cast_from(f32::ceil(f32::cast_from(rank) / comptime!(SAMPLE_SLACK as f32)));
+    Sampling {
+        rank,
+        slack,
+        normal: normal_on_device(rank + slack / 2, samples.runtime()),
+        // Loads start at multiples of their width.
+        spacing: cols / (samples / width) / width * width,
+    }
 }
 
 /// Reached by about as many as the list holds. `together` loads of the sample are neighbors.
@@ -136,8 +185,10 @@ pub(super) struct ReachedBits {
 
 #[cube]
 impl ReachedBits {
+    /// Skips the first `head` elements.
     pub fn new<E: Element, N: Size>(
         loaded: &LoadedRow<E, N>,
+        head: u32,
         floor: &SampledThreshold<E>,
         #[comptime] floats: bool,
         #[comptime] search: SearchConfig,
@@ -163,7 +214,7 @@ impl ReachedBits {
                     load_level |= select(key == floor.key, bit, 0u32);
                 }
             }
-            let inside = load_bits(&loaded.team, load);
+            let inside = load_bits(&loaded.team, load, head);
             above |= load_above & inside;
             level |= load_level & inside;
         }
@@ -175,16 +226,17 @@ impl ReachedBits {
     }
 }
 
-/// Bits of the items of a load that lie in the row.
+/// Bits of the items of a load that lie in the row, behind its `head`.
 #[cube]
-fn load_bits(team: &Team, #[comptime] load: usize) -> u32 {
+fn load_bits(team: &Team, #[comptime] load: usize, head: u32) -> u32 {
     let width = comptime!(team.shape.width as u32);
     let all = comptime!(u32::MAX >> (32 - width));
     let shift = comptime!(load as u32 * width);
     if comptime!(team.ragged && width > 1) {
-        let column = min(team.column(load), team.cols);
-        let missing = width - min(team.cols - column, width);
-        (all.runtime() >> missing) << shift
+        let start = team.column(load);
+        let missing = width - min(team.cols - min(start, team.cols), width);
+        let skipped = select(start == 0, head, 0u32);
+        (((all.runtime() >> missing) >> skipped) << skipped) << shift
     } else {
         select(team.loads(load), comptime!(all << shift), 0u32)
     }
@@ -246,9 +298,10 @@ fn list_candidates<E: Element, N: Size>(
     let cols = source.layout.cols;
     while tile < cols {
         let first = tile + UNIT_POS_Y * part_cols;
-        let team = Team::new(cols - min(first, cols), part);
-        let loaded = LoadedRow::<E, N>::new(&source.rest_from(first), team);
-        let own = ReachedBits::new::<E, N>(&loaded, floor, floats, source.search);
+        let team = Team::of(cols - min(first, cols), part, config.memory.ragged);
+        let rest = source.rest_from(first);
+        let loaded = LoadedRow::<E, N>::new(&rest, team);
+        let own = ReachedBits::new::<E, N>(&loaded, rest.head, floor, floats, source.search);
         above_words[UNIT_POS as usize] = own.above;
         if comptime!(!floats) {
             level_words[UNIT_POS as usize] = own.level;
@@ -282,7 +335,8 @@ fn list_candidates<E: Element, N: Size>(
             let slot = cursor.above + min(cursor.level, k);
             if (is_above || cursor.level < k) && slot < capacity {
                 let place = (lowest - 1).count_ones();
-                columns[slot as usize] = tile + UNIT_POS * comptime!(TILE_ITEMS as u32) + place;
+                let column = tile + UNIT_POS * comptime!(TILE_ITEMS as u32) + place;
+                columns[slot as usize] = column - source.head;
             }
             cursor.above += select(is_above, 1u32, 0u32);
             cursor.level += select(is_above, 0u32, 1u32);

@@ -12,7 +12,7 @@ use burn_autodiff::{
 };
 
 use super::tracking::finish;
-use crate::ops::{Bounds, TopkGradientOps, TopkOps, TopkSpec, VectorSpec};
+use crate::ops::{Bounds, IndexMap, TopkGradientOps, TopkOps, TopkSpec, VectorSpec};
 
 /// State: indices and row length.
 #[derive(Debug)]
@@ -115,6 +115,23 @@ impl<B: Backend + TopkOps + TopkGradientOps, C: CheckpointStrategy> TopkOps for 
             }
             OpsKind::UnTracked(prep) => prep.finish(B::topk_mask(input, bounds, spec)),
         }
+    }
+
+    fn remap(indices: IntTensor<Self>, map: IndexMap<Self>, page: usize) -> IntTensor<Self> {
+        let map = match map {
+            IndexMap::Offsets(offsets) => IndexMap::Offsets(offsets),
+            IndexMap::Pages(pages) => IndexMap::Pages(pages),
+            IndexMap::Both { pages, offsets } => IndexMap::Both { pages, offsets },
+        };
+        B::remap(indices, map, page)
+    }
+
+    fn draw(
+        values: FloatTensor<Self>,
+        tokens: IntTensor<Self>,
+        settings: FloatTensor<Self>,
+    ) -> IntTensor<Self> {
+        B::draw(values.into_primitive(), tokens, settings.into_primitive())
     }
 
     fn topk_vector_float(

@@ -12,11 +12,11 @@ use burn::{
     tensor::{DType, Shape, TensorData},
 };
 use burn_cubecl::{CubeBackend, kernel::into_contiguous, tensor::CubeTensor};
-use sparsek_kernels::topk::{self, Rows, Scatter};
+use sparsek_kernels::topk::{self, Draw, Pages, Remap, Rows, Scatter};
 
 use super::tensor::{expect, tensor};
 use crate::ops::{
-    Bounds, Outcome, SelectedBuffers, TopkGradientOps, TopkOps, TopkSpec, VectorSpec,
+    Bounds, IndexMap, Outcome, SelectedBuffers, TopkGradientOps, TopkOps, TopkSpec, VectorSpec,
 };
 
 fn with_last(shape: &Shape, last: usize) -> Shape {
@@ -223,6 +223,47 @@ impl TopkOps for CubeBackend {
         spec: TopkSpec,
     ) -> FloatTensor<Self> {
         mask(input, bounds, &spec, false).0
+    }
+
+    fn remap(indices: IntTensor<Self>, map: IndexMap<Self>, page: usize) -> IntTensor<Self> {
+        let indices = into_contiguous(indices);
+        let (pages, offsets) = map.parts();
+        let [pages, offsets] = [pages, offsets].map(|map| map.map(into_contiguous));
+        let shape = indices.shape();
+        let request = Remap {
+            indices: &indices.handle,
+            index: dtype_to_elem_type(indices.dtype),
+            rows: shape[0],
+            k: shape[1],
+            pages: pages.as_ref().map(|table| Pages {
+                table: &table.handle,
+                per_row: table.shape()[1],
+                size: page,
+            }),
+            offsets: offsets.as_ref().map(|offsets| &offsets.handle),
+        };
+        let mapped = expect("topk_ragged", topk::remap(&indices.client, &request));
+        tensor(&indices, mapped, shape, indices.dtype)
+    }
+
+    fn draw(
+        values: FloatTensor<Self>,
+        tokens: IntTensor<Self>,
+        settings: FloatTensor<Self>,
+    ) -> IntTensor<Self> {
+        let [values, tokens, settings] = [values, tokens, settings].map(into_contiguous);
+        let shape = values.shape();
+        let request = Draw {
+            values: &values.handle,
+            dtype: dtype_to_elem_type(values.dtype),
+            tokens: &tokens.handle,
+            index: dtype_to_elem_type(tokens.dtype),
+            settings: &settings.handle,
+            rows: shape[0],
+            k: shape[1],
+        };
+        let drawn = expect("draw", topk::draw(&values.client, &request));
+        tensor(&values, drawn, Shape::from([shape[0]]), tokens.dtype)
     }
 
     fn topk_vector_float(

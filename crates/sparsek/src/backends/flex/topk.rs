@@ -8,9 +8,10 @@ use burn::{
         ops::IntTensorOps,
         tensor::{FloatTensor, IntTensor},
     },
-    tensor::{DType, Shape, TensorData},
+    tensor::{DType, ElementConversion, Shape, TensorData},
 };
 use burn_flex::FlexTensor;
+use sparsek_kernels::topk::{DRAW_COUNT_BASE, DRAW_SETTINGS};
 
 use super::{
     element::{filled, from_vec, with_element, with_float, with_index},
@@ -18,7 +19,7 @@ use super::{
     select::{Key, Selector},
 };
 use crate::ops::{
-    Bounds, Outcome, SelectedBuffers, TopkGradientOps, TopkOps, TopkSpec, VectorSpec,
+    Bounds, IndexMap, Outcome, SelectedBuffers, TopkGradientOps, TopkOps, TopkSpec, VectorSpec,
 };
 
 fn with_last(shape: &Shape, last: usize) -> Shape {
@@ -205,6 +206,80 @@ fn gather(input: FlexTensor, places: TensorData, spec: &TopkSpec) -> (FlexTensor
     (values, Flex::int_select(FlexTensor::from_data(places), 0, positions))
 }
 
+/// Place of the drawn candidate of a row.
+fn drawn(logits: &[f64], settings: &[f32]) -> usize {
+    let [temperature, top_p, min_p, uniform] = [0, 1, 2, 3].map(|i| f64::from(settings[i]));
+    let count = settings[4] as usize + settings[5] as usize * DRAW_COUNT_BASE;
+    let weights = logits[..count.min(logits.len())].iter();
+    let weight = |x: &f64| ((x - logits[0]) / temperature).exp();
+    // NaN and infinities weigh nothing.
+    let weights = weights.map(weight).map(|w| if w.is_finite() { w } else { 0.0 });
+    let mut weights: Vec<f64> = weights.collect();
+    let limit = top_p * weights.iter().sum::<f64>();
+    let mut before = 0.0;
+    let kept = weights.iter().take_while(|&&weight| {
+        let stays = weight > 0.0 && weight >= min_p && before < limit;
+        before += weight;
+        stays
+    });
+    let kept = kept.count().max(1);
+    weights.truncate(kept);
+    let point = uniform * weights.iter().sum::<f64>();
+    let mut through = 0.0;
+    let passed = weights.iter().take_while(|&&weight| {
+        through += weight;
+        through <= point
+    });
+    passed.count().min(kept - 1)
+}
+
+fn draw(values: FlexTensor, tokens: FlexTensor, settings: FlexTensor) -> FlexTensor {
+    let [values, tokens, settings] = [values, tokens, settings].map(|x| x.to_contiguous());
+    let [rows, k] = [0, 1].map(|dim| values.layout().shape()[dim]);
+    let settings: &[f32] = settings.as_slice().expect("contiguous settings in f32");
+    let places = with_float!(values.dtype(), E => {
+        let values: &[E] = values.as_slice().expect("contiguous");
+        parallel::collect(rows, &|row| {
+            let logits = values[row * k..][..k].iter().map(|x| x.elem::<f64>());
+            drawn(&logits.collect::<Vec<_>>(), &settings[row * DRAW_SETTINGS..])
+        })
+    });
+    with_index!(tokens.dtype(), I => {
+        let tokens: &[I] = tokens.as_slice().expect("contiguous");
+        let drawn = places.iter().enumerate().map(|(row, place)| tokens[row * k + place]);
+        from_vec(drawn.collect::<Vec<I>>(), Shape::from([rows]))
+    })
+}
+
+fn remap(indices: FlexTensor, map: IndexMap<Flex>, page: usize) -> FlexTensor {
+    let indices = indices.to_contiguous();
+    let (pages, offsets) = map.parts();
+    let [pages, offsets] = [pages, offsets].map(|map| map.map(|map| map.to_contiguous()));
+    let shape = indices.layout().shape().clone();
+    let per_row = pages.as_ref().map_or(0, |pages| pages.layout().shape()[1]);
+    with_index!(indices.dtype(), I => {
+        let slice = |map: &FlexTensor| map.as_slice::<I>().expect("maps as indices").to_vec();
+        let (pages, offsets) = (pages.as_ref().map(slice), offsets.as_ref().map(slice));
+        let missing: I = !0;
+        let place = |row: usize, index: I| {
+            let mut place = index;
+            if let Some(pages) = &pages {
+                let column = index as usize;
+                let own = &pages[row * per_row..][..per_row];
+                let first = own.get(column / page)?;
+                place = first * page as I + (column % page) as I;
+            }
+            Some(offsets.as_ref().map_or(place, |offsets| place + offsets[row]))
+        };
+        let source: &[I] = indices.as_slice().expect("contiguous");
+        let mapped = source.iter().enumerate().map(|(at, &index)| match index == missing {
+            true => missing,
+            false => place(at / shape[1], index).unwrap_or(missing),
+        });
+        from_vec(mapped.collect::<Vec<I>>(), shape.clone())
+    })
+}
+
 impl TopkOps for Flex {
     fn topk_float(
         input: FloatTensor<Self>,
@@ -244,6 +319,18 @@ impl TopkOps for Flex {
         spec: TopkSpec,
     ) -> FloatTensor<Self> {
         mask(input, bounds, &spec)
+    }
+
+    fn remap(indices: IntTensor<Self>, map: IndexMap<Self>, page: usize) -> IntTensor<Self> {
+        remap(indices, map, page)
+    }
+
+    fn draw(
+        values: FloatTensor<Self>,
+        tokens: IntTensor<Self>,
+        settings: FloatTensor<Self>,
+    ) -> IntTensor<Self> {
+        draw(values, tokens, settings)
     }
 
     fn topk_vector_float(

@@ -1,0 +1,130 @@
+//! Turns columns of rows into places of a cache: pages, then offsets.
+
+use cubecl::{ir::ElemType, prelude::*, server::Handle};
+
+use super::{key::require_index, row::missing_index};
+use crate::{
+    device::require_dtype,
+    error::KernelError,
+    launch::{Grid, allocate, argument},
+};
+
+/// Columns, and where each row lies. Both maps have the dtype of the columns.
+#[derive(Clone, Copy, Debug)]
+pub struct Remap<'a> {
+    /// Contiguous `[rows, k]`; an index with all bits set stays.
+    pub indices: &'a Handle,
+    /// Dtype of the indices: i32, u32 or i64.
+    pub index: ElemType,
+    /// Rows.
+    pub rows: usize,
+    /// Indices per row.
+    pub k: usize,
+    /// Pages of each row: a column c becomes `table[r, c / size] * size + c % size`.
+    pub pages: Option<Pages<'a>>,
+    /// Added to the indices of each row: contiguous `[rows]`.
+    pub offsets: Option<&'a Handle>,
+}
+
+/// A page table.
+#[derive(Clone, Copy, Debug)]
+pub struct Pages<'a> {
+    /// Contiguous `[rows, per_row]`.
+    pub table: &'a Handle,
+    /// Pages of a row.
+    pub per_row: usize,
+    /// Columns of a page, at least 1.
+    pub size: usize,
+}
+
+#[derive(CubeType, CubeLaunch)]
+struct Maps<I: Numeric> {
+    table: ComptimeOption<&'static [I]>,
+    offsets: ComptimeOption<&'static [I]>,
+    per_row: usize,
+    page: u32,
+}
+
+/// Returns the mapped indices, `[rows, k]`. A page beyond the table gives an index with all bits
+/// set.
+///
+/// # Errors
+///
+/// [`KernelError`]: the device lacks the dtype, or a buffer is too short, too large or needs wider
+/// addresses.
+pub fn remap(client: &Client, request: &Remap) -> Result<Handle, KernelError> {
+    let Remap { index, rows, k, .. } = *request;
+    require_index(index, u32::MAX as usize)?;
+    require_dtype(client, index)?;
+    let total = rows * k;
+    let output = allocate(client, "indices", total, index)?;
+    if total == 0 {
+        return Ok(output);
+    }
+    let (per_row, size) = request.pages.map_or((0, 1), |pages| (pages.per_row, pages.size));
+    let table = request.pages.map(|pages| argument(pages.table, "pages", index, rows * per_row));
+    let offsets = request.offsets.map(|offsets| argument(offsets, "offsets", index, rows));
+    let maps = MapsLaunch::new(
+        table.transpose()?.into(),
+        offsets.transpose()?.into(),
+        per_row,
+        size as u32,
+    );
+    let grid = Grid::elementwise(client, total, total.max(rows * per_row))?;
+    // SAFETY: `argument` checks lengths; the kernel checks places and pages.
+    unsafe {
+        remap_kernel::launch_unchecked(
+            client,
+            grid.count,
+            grid.dim,
+            grid.address,
+            argument(request.indices, "indices", index, total)?,
+            maps,
+            argument(&output, "output", index, total)?,
+            k as u32,
+            index,
+        );
+    }
+    Ok(output)
+}
+
+#[cube(launch_unchecked, address_type = "dynamic")]
+fn remap_kernel<I: Numeric>(
+    indices: &[I],
+    maps: &Maps<I>,
+    output: &mut [I],
+    k: u32,
+    #[define(I)] _index: ElemType,
+) {
+    let place = ABSOLUTE_POS;
+    if place >= output.len() {
+        terminate!();
+    }
+    let row = place / k as usize;
+    let missing = missing_index::<I>();
+    let mut index = indices[place];
+    if index != missing {
+        #[comptime]
+        match maps.table {
+            ComptimeOption::Some(table) => {
+                let column = u32::cast_from(index);
+                let page = (column / maps.page) as usize;
+                let mut mapped = missing;
+                if page < maps.per_row {
+                    let first = table[row * maps.per_row + page] * I::cast_from(maps.page);
+                    mapped = first + I::cast_from(column % maps.page);
+                }
+                index = mapped;
+            }
+            ComptimeOption::None => {}
+        }
+        #[comptime]
+        match maps.offsets {
+            ComptimeOption::Some(offsets) => {
+                index = select(index == missing, missing, index + offsets[row]);
+            }
+            ComptimeOption::None => {}
+        }
+    }
+    output[place] = index;
+}
