@@ -4,12 +4,15 @@ use std::sync::PoisonError;
 use burn::tensor::{DType, Device, Tensor, TensorData};
 use sparsek::sparse::{Adjacency, MessagePassing, Pattern, Scaling};
 
-use super::types::{Constant, DeviceCache, Graph, Norm};
+use super::{
+    bipartite::summed,
+    types::{Constant, DeviceCache, Graph, Norm},
+};
 
 impl Graph {
     /// Uploads pattern and transpose on first use.
     pub fn adjacency(&self, device: &Device) -> Adjacency {
-        self.on_device(device, |slot| slot.adjacency.clone())
+        self.inner.edges.adjacency(device)
     }
 
     /// Gathers and reductions along edges; uploaded on first use.
@@ -27,19 +30,12 @@ impl Graph {
     /// # }
     /// ```
     pub fn messages(&self, device: &Device) -> MessagePassing {
-        self.on_device(device, |slot| {
-            let make = || {
-                let adjacency = slot.adjacency.clone();
-                MessagePassing::with_adjacency(&self.inner.pattern, adjacency, &slot.device)
-            };
-            slot.messages.get_or_insert_with(make).clone()
-        })
+        self.inner.edges.messages(device)
     }
 
     /// Row scaling from sums to means; cached.
     pub fn mean_scaling(&self, device: &Device, dtype: DType) -> Scaling {
-        let mean = self.constant(device, summed(dtype), Constant::Mean, || self.mean_norm());
-        Scaling::default().with_rows(mean)
+        self.inner.edges.mean_scaling(device, dtype)
     }
 
     /// Scaling of `norm`, with loops of weight `loops`; cached.
@@ -83,7 +79,7 @@ impl Graph {
     pub(crate) fn outgoing(&self, device: &Device) -> Adjacency {
         self.on_device(device, |slot| {
             let make = || {
-                let (transposed, entries) = self.inner.pattern.transpose();
+                let (transposed, entries) = self.pattern().transpose();
                 let indptr = transposed.indptr().to_vec();
                 let sums = Pattern::new(self.nodes(), self.edges(), indptr, entries);
                 Adjacency::new(&sums.expect("every edge leaves a node"), &slot.device)
@@ -137,24 +133,9 @@ impl Graph {
         let mut slots = slots.unwrap_or_else(PoisonError::into_inner);
         let found = slots.iter().position(|slot| slot.device == device);
         let at = found.unwrap_or_else(|| {
-            let adjacency = Adjacency::new(&self.inner.pattern, &device);
-            slots.push(DeviceCache {
-                device,
-                adjacency,
-                messages: None,
-                outgoing: None,
-                looped: None,
-                constants: Vec::new(),
-            });
+            slots.push(DeviceCache { device, outgoing: None, looped: None, constants: Vec::new() });
             slots.len() - 1
         });
         get(&mut slots[at])
-    }
-}
-
-fn summed(dtype: DType) -> DType {
-    match dtype {
-        DType::F64 => DType::F64,
-        _ => DType::F32,
     }
 }

@@ -1,6 +1,7 @@
 //! Layers and models.
 mod activation;
 pub mod aggregate;
+mod aggregator;
 mod appnp;
 mod attention;
 mod cheb;
@@ -14,6 +15,7 @@ mod gcn;
 mod gin;
 mod graph_conv;
 mod graph_norm;
+mod hetero_conv;
 mod jumping_knowledge;
 mod model;
 mod node_model;
@@ -29,6 +31,7 @@ pub use sparsek::nn::{MaxK, MaxKConfig};
 
 pub use self::{
     activation::{Activation, method_from_str},
+    aggregator::Aggregator,
     appnp::{AppnpConv, AppnpConvConfig},
     cheb::{ChebConv, ChebConvConfig},
     error::ModelError,
@@ -38,6 +41,7 @@ pub use self::{
     gin::{GinConv, GinConvConfig, GinMlpConfig},
     graph_conv::{GraphConv, GraphConvConfig},
     graph_norm::{GraphNorm, GraphNormConfig},
+    hetero_conv::{HeteroConv, HeteroConvConfig, NodeFeatures, RelationConvConfig},
     jumping_knowledge::JumpingKnowledge,
     model::{Architecture, MaxKModel, MaxKModelConfig, Representation},
     node_model::{NodeModel, NodeModelConfig},
@@ -47,7 +51,7 @@ pub use self::{
         Pooled, SagPooling, SagPoolingConfig, Set2Set, Set2SetConfig, TopkPooling,
         TopkPoolingConfig, global_max_pool, global_mean_pool, global_sum_pool,
     },
-    sage::{Aggregator, SageConv, SageConvConfig},
+    sage::{SageConv, SageConvConfig},
     sg::{SgConv, SgConvConfig},
     transformer::{TransformerConv, TransformerConvConfig},
 };
