@@ -186,6 +186,33 @@ def transformer():
     layer("transformer/mean", nn.TransformerConv(WIDTH, OUT, heads=2, **plain), parameters)
 
 
+def featured(weights):
+    """Features of edges, two each."""
+    return torch.stack([weights, weights * weights - 1], 1)
+
+
+def pna():
+    degrees = torch.bincount(torch.bincount(INDEX[1], minlength=NODES))
+    paper = ["mean", "min", "max", "std"], ["identity", "amplification", "attenuation"]
+    every = (
+        ["sum", "mean", "min", "max", "var", "std"],
+        ["identity", "amplification", "attenuation", "linear", "inverse_linear"],
+    )
+
+    def parameters(m):
+        encoder = [m.edge_encoder] if m.edge_dim is not None else []
+        stacks = [part for pair in zip(m.pre_nns, m.post_nns) for part in pair]
+        linears = [part for stack in stacks for part in stack if hasattr(part, "weight")]
+        return [each for part in encoder + linears + [m.lin] for each in linear(part)]
+
+    layer("pna/default", nn.PNAConv(WIDTH, OUT, *paper, degrees), parameters)
+    layer("pna/every", nn.PNAConv(WIDTH, OUT, *every, degrees), parameters)
+    depth = {"towers": 2, "pre_layers": 2, "post_layers": 2, "divide_input": True}
+    layer("pna/towers-divided", nn.PNAConv(WIDTH, 4, *paper, degrees, **depth), parameters)
+    module = nn.PNAConv(WIDTH, OUT, *paper, degrees, edge_dim=2, towers=3).double()
+    case("pna/edges", lambda x, w: module(x, INDEX, featured(w)), parameters(module))
+
+
 def norms():
     norm = nn.GraphNorm(WIDTH).double()
     case("graph-norm", lambda x, _: norm(x), [norm.weight, norm.bias, norm.mean_scale])
@@ -225,6 +252,7 @@ def main():
     propagation()
     norms()
     transformer()
+    pna()
     head = {"nodes": NODES, "width": WIDTH, "edges": EDGES}
     write(pathlib.Path(__file__).with_suffix(".json"), head)
 

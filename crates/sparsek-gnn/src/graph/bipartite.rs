@@ -42,7 +42,14 @@ struct DeviceCache {
     device: Device,
     adjacency: Adjacency,
     messages: Option<MessagePassing>,
-    means: Vec<(DType, Tensor<1>)>,
+    constants: Constants<Constant>,
+}
+
+/// Of each target.
+#[derive(Clone, Copy, PartialEq)]
+enum Constant {
+    Mean,
+    Degree,
 }
 
 impl BipartiteGraph {
@@ -150,18 +157,25 @@ impl BipartiteGraph {
 
     /// Row scaling from sums to means; cached.
     pub fn mean_scaling(&self, device: &Device, dtype: DType) -> Scaling {
-        let dtype = summed(dtype);
-        let mean = self.on_device(device, |slot| {
-            if let Some((_, tensor)) = slot.means.iter().find(|(found, _)| *found == dtype) {
-                return tensor.clone();
-            }
-            let values = self.mean_norm();
-            let shape = [values.len()];
-            let tensor = Tensor::from_data(TensorData::new(values, shape), (&slot.device, dtype));
-            slot.means.push((dtype, tensor.clone()));
-            tensor
-        });
+        let mean = self.constant(device, summed(dtype), Constant::Mean, || self.mean_norm());
         Scaling::default().with_rows(mean)
+    }
+
+    /// `[targets]`: in-degrees; cached.
+    pub(crate) fn degrees(&self, device: &Device, dtype: DType) -> Tensor<1> {
+        self.constant(device, summed(dtype), Constant::Degree, || {
+            self.in_degrees().into_iter().map(f64::from).collect()
+        })
+    }
+
+    fn constant(
+        &self,
+        device: &Device,
+        dtype: DType,
+        key: Constant,
+        values: impl FnOnce() -> Vec<f64>,
+    ) -> Tensor<1> {
+        self.on_device(device, |slot| slot.constants.get(key, &slot.device, dtype, values))
     }
 
     /// A single row would be broadcast.
@@ -177,7 +191,12 @@ impl BipartiteGraph {
         let found = slots.iter().position(|slot| slot.device == device);
         let at = found.unwrap_or_else(|| {
             let adjacency = Adjacency::new(&self.inner.pattern, &device);
-            slots.push(DeviceCache { device, adjacency, messages: None, means: Vec::new() });
+            slots.push(DeviceCache {
+                device,
+                adjacency,
+                messages: None,
+                constants: Constants::default(),
+            });
             slots.len() - 1
         });
         get(&mut slots[at])
@@ -197,6 +216,34 @@ impl std::fmt::Debug for BipartiteGraph {
             .field("targets", &self.targets())
             .field("edges", &self.edges())
             .finish_non_exhaustive()
+    }
+}
+
+/// Vectors on a device, made once.
+pub(super) struct Constants<K>(Vec<(K, DType, Tensor<1>)>);
+
+impl<K> Default for Constants<K> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<K: Copy + PartialEq> Constants<K> {
+    pub fn get(
+        &mut self,
+        key: K,
+        device: &Device,
+        dtype: DType,
+        values: impl FnOnce() -> Vec<f64>,
+    ) -> Tensor<1> {
+        if let Some((.., tensor)) = self.0.iter().find(|(k, d, _)| (*k, *d) == (key, dtype)) {
+            return tensor.clone();
+        }
+        let values = values();
+        let shape = [values.len()];
+        let tensor = Tensor::from_data(TensorData::new(values, shape), (device, dtype));
+        self.0.push((key, dtype, tensor.clone()));
+        tensor
     }
 }
 

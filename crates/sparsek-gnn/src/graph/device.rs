@@ -1,11 +1,11 @@
 //! Cached device constants of a graph, outside autodiff.
 use std::sync::PoisonError;
 
-use burn::tensor::{DType, Device, Tensor, TensorData};
+use burn::tensor::{DType, Device, Tensor};
 use sparsek::sparse::{Adjacency, MessagePassing, Pattern, Scaling};
 
 use super::{
-    bipartite::summed,
+    bipartite::{Constants, summed},
     types::{Constant, DeviceCache, Graph, Norm},
 };
 
@@ -114,17 +114,7 @@ impl Graph {
         key: Constant,
         values: impl FnOnce() -> Vec<f64>,
     ) -> Tensor<1> {
-        self.on_device(device, |slot| {
-            let mut made = slot.constants.iter();
-            if let Some((.., tensor)) = made.find(|(k, d, _)| (*k, *d) == (key, dtype)) {
-                return tensor.clone();
-            }
-            let values = values();
-            let shape = [values.len()];
-            let tensor = Tensor::from_data(TensorData::new(values, shape), (&slot.device, dtype));
-            slot.constants.push((key, dtype, tensor.clone()));
-            tensor
-        })
+        self.on_device(device, |slot| slot.constants.get(key, &slot.device, dtype, values))
     }
 
     fn on_device<T>(&self, device: &Device, get: impl FnOnce(&mut DeviceCache) -> T) -> T {
@@ -133,7 +123,12 @@ impl Graph {
         let mut slots = slots.unwrap_or_else(PoisonError::into_inner);
         let found = slots.iter().position(|slot| slot.device == device);
         let at = found.unwrap_or_else(|| {
-            slots.push(DeviceCache { device, outgoing: None, looped: None, constants: Vec::new() });
+            slots.push(DeviceCache {
+                device,
+                outgoing: None,
+                looped: None,
+                constants: Constants::default(),
+            });
             slots.len() - 1
         });
         get(&mut slots[at])

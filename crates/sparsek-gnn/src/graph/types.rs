@@ -1,12 +1,9 @@
 use std::sync::{Arc, Mutex, OnceLock};
 
-use burn::{
-    config::Config,
-    tensor::{DType, Device, Tensor},
-};
+use burn::{config::Config, tensor::Device};
 use sparsek::sparse::{Adjacency, Pattern};
 
-use super::bipartite::BipartiteGraph;
+use super::bipartite::{BipartiteGraph, Constants};
 
 /// An immutable directed graph in CSR form; clones share everything.
 ///
@@ -50,7 +47,7 @@ pub(super) struct DeviceCache {
     pub(super) outgoing: Option<Adjacency>,
     /// Maps weights of edges and loops.
     pub(super) looped: Option<Adjacency>,
-    pub(super) constants: Vec<(Constant, DType, Tensor<1>)>,
+    pub(super) constants: Constants<Constant>,
 }
 
 #[derive(Clone, Copy, PartialEq)]

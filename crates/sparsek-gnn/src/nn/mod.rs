@@ -21,6 +21,7 @@ mod model;
 mod node_model;
 mod pair_norm;
 mod plain;
+mod pna;
 mod pool;
 mod sage;
 mod sg;
@@ -47,6 +48,7 @@ pub use self::{
     node_model::{NodeModel, NodeModelConfig},
     pair_norm::PairNorm,
     plain::{ConvKind, PlainModel, PlainModelConfig},
+    pna::{PnaAggregator, PnaConv, PnaConvConfig, PnaScaler},
     pool::{
         Pooled, SagPooling, SagPoolingConfig, Set2Set, Set2SetConfig, TopkPooling,
         TopkPoolingConfig, global_max_pool, global_mean_pool, global_sum_pool,
