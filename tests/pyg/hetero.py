@@ -96,6 +96,95 @@ def widths(relation):
     return width[relation[0]], width[relation[2]]
 
 
+def attention():
+    """Heads side by side, features of edges, and both kinds of relations."""
+
+    def gat(m):
+        transforms = linear(m.lin_src) + linear(m.lin_dst) if m.lin is None else linear(m.lin)
+        edge = [] if m.lin_edge is None else linear(m.lin_edge) + [m.att_edge]
+        return transforms + [m.att_src, m.att_dst] + edge + [m.bias]
+
+    def gat_v2(m):
+        edge = [] if m.lin_edge is None else linear(m.lin_edge)
+        return linear(m.lin_l) + linear(m.lin_r) + edge + [m.att, m.bias]
+
+    def transformer(m):
+        parts = [m.lin_key, m.lin_query, m.lin_value]
+        parts += ([] if m.lin_edge is None else [m.lin_edge]) + [m.lin_skip]
+        return [each for part in parts for each in linear(part)]
+
+    PARAMETERS.update({nn.GATConv: gat, nn.GATv2Conv: gat_v2, nn.TransformerConv: transformer})
+    kinds = [("gat", nn.GATConv), ("gat-v2", nn.GATv2Conv), ("transformer", nn.TransformerConv)]
+    for name, kind in kinds:
+        loops = {} if kind is nn.TransformerConv else {"add_self_loops": False}
+        module = kind(widths(RATES), OUT, heads=2, **loops)
+        bipartite(name, module, PARAMETERS[kind])
+        module = kind(widths(RATES), OUT, heads=2, edge_dim=2, **loops).double()
+
+        def forward(x, weights, module=module):
+            parts = features(x)
+            pair = parts["user"], parts["item"]
+            return module(pair, INDEX[RATES], layers.featured(weights))
+
+        case(f"{name}/edges", forward, PARAMETERS[kind](module))
+        within = kind(WIDTH, OUT)
+        hetero(
+            f"hetero/{name}",
+            {RATES: kind(widths(RATES), OUT, **loops), KNOWS: within},
+            PARAMETERS,
+        )
+
+
+def mixed_features():
+    """Features of the edges of one relation between types; another without, and one within."""
+    module = nn.HeteroConv({
+        RATES: nn.GATConv(widths(RATES), OUT, add_self_loops=False, edge_dim=2),
+        MARKS: nn.TransformerConv(widths(MARKS), OUT),
+        KNOWS: nn.GATv2Conv(WIDTH, OUT, edge_dim=2),
+    }).double()
+
+    def forward(x, weights):
+        attributes = {
+            RATES: layers.featured(weights),
+            KNOWS: layers.featured(weights[: len(EDGES[KNOWS])]),
+        }
+        results = module(features(x), INDEX, edge_attr_dict=attributes)
+        return torch.cat([results[name] for name, _, _ in TYPES if name in results])
+
+    parts = [PARAMETERS[type(conv)](conv) for conv in module.convs.values()]
+    case("hetero/edges", forward, [each for part in parts for each in part])
+
+
+def typed():
+    """Edges of three relations between all nodes."""
+    generator = torch.Generator().manual_seed(6)
+    return [torch.randint(0, NODES - 1, (2, count), generator=generator) for count in [12, 7, 9]]
+
+
+def relational():
+    pairs = typed()
+    index = torch.cat(pairs, 1)
+    types = torch.repeat_interleave(torch.arange(3), torch.tensor([each.size(1) for each in pairs]))
+
+    def parameters(m):
+        shares = [] if m.num_bases is None else [m.comp]
+        root = [] if m.root is None else [m.root]
+        return [m.weight] + shares + root + ([] if m.bias is None else [m.bias])
+
+    for name, options in [
+        ("default", {}),
+        ("bases", {"num_bases": 2, "aggr": "sum"}),
+        ("plain", {"root_weight": False, "bias": False, "aggr": "max"}),
+        ("bias", {"root_weight": False}),
+    ]:
+        module = nn.RGCNConv(WIDTH, OUT, 3, **options).double()
+        case(
+            f"rgcn/{name}",
+            lambda x, _, module=module: module(x, index, types),
+            parameters(module),
+        )
+
+
 def main():
     torch.manual_seed(5)
     torch.set_default_dtype(torch.float64)
@@ -124,8 +213,12 @@ def main():
         MARKS: nn.SAGEConv(widths(MARKS), OUT),
     }
     hetero("hetero/mixed", mixed, PARAMETERS)
+    attention()
+    relational()
+    mixed_features()
     head = {
         "types": [[name, nodes, width] for name, nodes, width in TYPES],
+        "typed": [pairs.t().tolist() for pairs in typed()],
         "relations": [[*relation, EDGES[relation]] for relation in EDGES],
         "nodes": NODES,
         "width": WIDTH,

@@ -191,6 +191,39 @@ def featured(weights):
     return torch.stack([weights, weights * weights - 1], 1)
 
 
+def edge_features():
+    def add(name, make, parameters):
+        module = make.double()
+
+        def forward(x, weights):
+            return module(x, INDEX, featured(weights))
+
+        case(name, forward, parameters(module))
+
+    def gat(m):
+        bias = [] if m.bias is None else [m.bias]
+        return linear(m.lin) + [m.att_src, m.att_dst] + linear(m.lin_edge) + [m.att_edge] + bias
+
+    def gat_v2(m):
+        bias = [] if m.bias is None else [m.bias]
+        return linear(m.lin_l) + linear(m.lin_r) + linear(m.lin_edge) + [m.att] + bias
+
+    def transformer(m):
+        skip = linear(m.lin_skip) if m.root_weight else []
+        parts = [m.lin_key, m.lin_query, m.lin_value, m.lin_edge]
+        return [each for part in parts for each in linear(part)] + skip
+
+    plain = {"concat": False, "bias": False, "edge_dim": 2}
+    for name, kind, parameters in [("gat", nn.GATConv, gat), ("gat-v2", nn.GATv2Conv, gat_v2)]:
+        add(f"{name}/edges", kind(WIDTH, OUT, heads=3, edge_dim=2), parameters)
+        module = kind(WIDTH, OUT, heads=2, add_self_loops=False, **plain)
+        add(f"{name}/edges-mean", module, parameters)
+    module = nn.TransformerConv(WIDTH, OUT, heads=3, edge_dim=2)
+    add("transformer/edges", module, transformer)
+    module = nn.TransformerConv(WIDTH, OUT, heads=2, root_weight=False, **plain)
+    add("transformer/edges-mean", module, transformer)
+
+
 def pna():
     degrees = torch.bincount(torch.bincount(INDEX[1], minlength=NODES))
     paper = ["mean", "min", "max", "std"], ["identity", "amplification", "attenuation"]
@@ -253,6 +286,7 @@ def main():
     norms()
     transformer()
     pna()
+    edge_features()
     head = {"nodes": NODES, "width": WIDTH, "edges": EDGES}
     write(pathlib.Path(__file__).with_suffix(".json"), head)
 

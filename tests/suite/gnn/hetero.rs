@@ -9,18 +9,23 @@ use sparsek_gnn::{
     Graph,
     graph::{BipartiteGraph, HeteroGraph, Relation},
     nn::{
-        Aggregator, GcnConvConfig, GinConvConfig, GinMlpConfig, GraphConv, GraphConvConfig,
-        HeteroConv, HeteroConvConfig, NodeFeatures, SageConv, SageConvConfig,
+        Aggregator, EdgeFeatures, GatConvConfig, GatV2ConvConfig, GcnConvConfig, GinConvConfig,
+        GinMlpConfig, GraphConv, GraphConvConfig, HeteroConv, HeteroConvConfig, NodeFeatures,
+        RelationConvConfig, RgcnConv, RgcnConvConfig, SageConv, SageConvConfig,
+        TransformerConvConfig,
     },
 };
 use sparsek_tests::{backend::Backend, panics::expect_panic, runner::Cases};
 
-use super::fixture::{File, Fixture, Forward, lists, parse};
+use super::fixture::{File, Fixture, Forward, featured, lists, parse};
 
 const OUT: usize = 3;
 const USER: usize = 4;
 const ITEM: usize = 3;
 const TAG: usize = 4;
+
+const RATES: (&str, &str, &str) = ("user", "rates", "item");
+const KNOWS: (&str, &str, &str) = ("user", "knows", "user");
 
 static FILE: File = LazyLock::new(|| parse(include_str!("../../pyg/hetero.json")));
 
@@ -48,7 +53,7 @@ fn text(value: &Value) -> String {
 }
 
 fn rates() -> &'static BipartiteGraph {
-    GRAPH.edges(&("user", "rates", "item").into()).expect("a relation of the file")
+    GRAPH.edges(&RATES.into()).expect("a relation of the file")
 }
 
 /// The rows of each node type, of its width.
@@ -62,6 +67,12 @@ fn features(x: Tensor<2>) -> NodeFeatures {
     parts.collect()
 }
 
+/// Users and items.
+fn pair(x: Tensor<2>) -> [Tensor<2>; 2] {
+    let parts = features(x);
+    ["user", "item"].map(|name| parts[name].clone())
+}
+
 pub fn add(cases: &mut Cases, backend: &Backend) {
     let mut fixture = Fixture::new(cases, backend, &FILE, "pyg/hetero");
     sage(&mut fixture);
@@ -73,12 +84,14 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
             GinConvConfig::new().with_eps(0.5).with_mlp(Some(mlp)).init(device)
         },
         |layer, _, x, _| {
-            let parts = features(x);
-            let users = parts["user"].clone().narrow(1, 0, ITEM);
-            layer.forward_bipartite(rates(), users, parts["item"].clone())
+            let [users, items] = pair(x);
+            layer.forward_bipartite(rates(), users.narrow(1, 0, ITEM), items)
         },
     );
     hetero(&mut fixture);
+    attention(&mut fixture);
+    relational(&mut fixture);
+    mixed_features(&mut fixture);
     fixture.finish();
     cases.check(backend, "tensor/gnn/hetero/absent", absent);
     cases.check(backend, "tensor/gnn/hetero/refusals", refusals);
@@ -90,8 +103,8 @@ fn sage(fixture: &mut Fixture) {
         config.with_aggregator(aggregator)
     }
     let forward: Forward<SageConv> = |layer, _, x, _| {
-        let parts = features(x);
-        layer.forward_bipartite(rates(), parts["user"].clone(), parts["item"].clone())
+        let [users, items] = pair(x);
+        layer.forward_bipartite(rates(), users, items)
     };
     fixture.add("sage/mean", |device| config(Aggregator::Mean).init(device), forward);
     fixture.add("sage/sum", |device| config(Aggregator::Sum).init(device), forward);
@@ -113,8 +126,8 @@ fn graph_conv(fixture: &mut Fixture) {
         config.with_aggregator(aggregator)
     }
     let forward: Forward<GraphConv> = |layer, _, x, _| {
-        let parts = features(x);
-        layer.forward_bipartite(rates(), parts["user"].clone(), parts["item"].clone())
+        let [users, items] = pair(x);
+        layer.forward_bipartite(rates(), users, items)
     };
     fixture.add("graph-conv/sum", |device| config(Aggregator::Sum).init(device), forward);
     fixture.add("graph-conv/mean", |device| config(Aggregator::Mean).init(device), forward);
@@ -130,18 +143,24 @@ fn between(d_source: usize, d_target: usize) -> SageConvConfig {
 fn sages(aggregator: Aggregator) -> HeteroConvConfig {
     HeteroConvConfig::new()
         .with_aggregator(aggregator)
-        .with_relation(("user", "rates", "item"), between(USER, ITEM))
+        .with_relation(RATES, between(USER, ITEM))
         .with_relation(("item", "rated", "user"), between(ITEM, USER))
         .with_relation(("tag", "marks", "item"), between(TAG, ITEM))
-        .with_relation(("user", "knows", "user"), SageConvConfig::new(USER, OUT))
+        .with_relation(KNOWS, SageConvConfig::new(USER, OUT))
+}
+
+/// Results of all node types, below each other.
+fn joined(layer: &HeteroConv, _: &Graph, x: Tensor<2>, _: Tensor<1>) -> Tensor<2> {
+    join(layer.forward(&GRAPH, &features(x)))
+}
+
+fn join(y: NodeFeatures) -> Tensor<2> {
+    let parts = TYPES.iter().filter_map(|(name, ..)| y.get(name).cloned());
+    Tensor::cat(parts.collect(), 0)
 }
 
 fn hetero(fixture: &mut Fixture) {
-    let forward: Forward<HeteroConv> = |layer, _, x, _| {
-        let y = layer.forward(&GRAPH, &features(x));
-        let parts = TYPES.iter().filter_map(|(name, ..)| y.get(name).cloned());
-        Tensor::cat(parts.collect(), 0)
-    };
+    let forward: Forward<HeteroConv> = joined;
     fixture.add("hetero/default", |device| sages(Aggregator::Sum).init(device), forward);
     fixture.add("hetero/mean", |device| sages(Aggregator::Mean).init(device), forward);
     fixture.add("hetero/max", |device| sages(Aggregator::Max).init(device), forward);
@@ -151,13 +170,151 @@ fn hetero(fixture: &mut Fixture) {
         |device| {
             let graph_conv = GraphConvConfig::new(USER, OUT).with_d_target(Some(ITEM));
             HeteroConvConfig::new()
-                .with_relation(("user", "rates", "item"), graph_conv)
-                .with_relation(("user", "knows", "user"), GcnConvConfig::new(USER, OUT))
+                .with_relation(RATES, graph_conv)
+                .with_relation(KNOWS, GcnConvConfig::new(USER, OUT))
                 .with_relation(("tag", "marks", "item"), between(TAG, ITEM))
                 .init(device)
         },
         forward,
     );
+}
+
+fn attention(fixture: &mut Fixture) {
+    fn gat() -> GatConvConfig {
+        let config = GatConvConfig::new(USER, OUT).with_d_target(Some(ITEM));
+        config.with_self_loops(false)
+    }
+    fn gat_v2() -> GatV2ConvConfig {
+        let config = GatV2ConvConfig::new(USER, OUT).with_d_target(Some(ITEM));
+        config.with_self_loops(false)
+    }
+    fn transformer() -> TransformerConvConfig {
+        TransformerConvConfig::new(USER, OUT).with_d_target(Some(ITEM))
+    }
+    fn both(
+        rates: impl Into<RelationConvConfig>,
+        knows: impl Into<RelationConvConfig>,
+    ) -> HeteroConvConfig {
+        HeteroConvConfig::new().with_relation(RATES, rates).with_relation(KNOWS, knows)
+    }
+    fixture.add(
+        "gat",
+        |device| gat().with_heads(2).init(device),
+        |layer, _, x, _| {
+            let [users, items] = pair(x);
+            layer.forward_bipartite(rates(), users, items)
+        },
+    );
+    fixture.add(
+        "gat/edges",
+        |device| gat().with_heads(2).with_d_edge(Some(2)).init(device),
+        |layer, _, x, weights| {
+            let [users, items] = pair(x);
+            layer.forward_bipartite_with_edges(rates(), users, items, featured(weights))
+        },
+    );
+    fixture.add(
+        "hetero/gat",
+        |device| both(gat(), GatConvConfig::new(USER, OUT)).init(device),
+        joined,
+    );
+    fixture.add(
+        "gat-v2",
+        |device| gat_v2().with_heads(2).init(device),
+        |layer, _, x, _| {
+            let [users, items] = pair(x);
+            layer.forward_bipartite(rates(), users, items)
+        },
+    );
+    fixture.add(
+        "gat-v2/edges",
+        |device| gat_v2().with_heads(2).with_d_edge(Some(2)).init(device),
+        |layer, _, x, weights| {
+            let [users, items] = pair(x);
+            layer.forward_bipartite_with_edges(rates(), users, items, featured(weights))
+        },
+    );
+    fixture.add(
+        "hetero/gat-v2",
+        |device| both(gat_v2(), GatV2ConvConfig::new(USER, OUT)).init(device),
+        joined,
+    );
+    fixture.add(
+        "transformer",
+        |device| transformer().with_heads(2).init(device),
+        |layer, _, x, _| {
+            let [users, items] = pair(x);
+            layer.forward_bipartite(rates(), users, items)
+        },
+    );
+    fixture.add(
+        "transformer/edges",
+        |device| transformer().with_heads(2).with_d_edge(Some(2)).init(device),
+        |layer, _, x, weights| {
+            let [users, items] = pair(x);
+            layer.forward_bipartite_with_edges(rates(), users, items, featured(weights))
+        },
+    );
+    fixture.add(
+        "hetero/transformer",
+        |device| both(transformer(), TransformerConvConfig::new(USER, OUT)).init(device),
+        joined,
+    );
+}
+
+fn mixed_features(fixture: &mut Fixture) {
+    fixture.add(
+        "hetero/edges",
+        |device| {
+            let gat = GatConvConfig::new(USER, OUT).with_d_target(Some(ITEM));
+            let gat_v2 = GatV2ConvConfig::new(USER, OUT).with_d_edge(Some(2));
+            let transformer = TransformerConvConfig::new(TAG, OUT).with_d_target(Some(ITEM));
+            HeteroConvConfig::new()
+                .with_relation(RATES, gat.with_self_loops(false).with_d_edge(Some(2)))
+                .with_relation(("tag", "marks", "item"), transformer)
+                .with_relation(KNOWS, gat_v2)
+                .init(device)
+        },
+        |layer, _, x, weights| {
+            let knows = GRAPH.edges(&KNOWS.into()).expect("a relation of the file").edges();
+            let edges = EdgeFeatures::from([
+                (RATES.into(), featured(weights.clone())),
+                (KNOWS.into(), featured(weights.narrow(0, 0, knows))),
+            ]);
+            join(layer.forward_with_edges(&GRAPH, &features(x), &edges))
+        },
+    );
+}
+
+fn relational(fixture: &mut Fixture) {
+    static GRAPHS: LazyLock<Vec<Graph>> = LazyLock::new(|| {
+        let nodes = FILE["nodes"].as_u64().expect("a number") as usize;
+        let typed = FILE["typed"].as_array().expect("a list").iter();
+        let graph = |list| {
+            let pairs = lists(list).into_iter().map(|pair| (pair[0] as u32, pair[1] as u32));
+            Graph::from_edges(nodes, pairs).expect("ids are in range")
+        };
+        typed.map(graph).collect()
+    });
+    fn config() -> RgcnConvConfig {
+        RgcnConvConfig::new(USER, OUT, 3)
+    }
+    let forward: Forward<RgcnConv> = |layer, _, x, _| layer.forward(&GRAPHS, x);
+    fixture.add("rgcn/default", |device| config().init(device), forward);
+    fixture.add(
+        "rgcn/bases",
+        |device| config().with_bases(Some(2)).with_aggregator(Aggregator::Sum).init(device),
+        forward,
+    );
+    fixture.add(
+        "rgcn/plain",
+        |device| {
+            let config = config().with_root_weight(false).with_bias(false);
+            config.with_aggregator(Aggregator::Max).init(device)
+        },
+        forward,
+    );
+    fixture.add("rgcn/bias", |device| config().with_root_weight(false).init(device), forward);
 }
 
 fn ones(device: &Device) -> NodeFeatures {
@@ -170,7 +327,7 @@ fn absent(backend: &Backend) -> Result<(), String> {
     let types = TYPES.iter().map(|(name, nodes, _)| (name.as_str(), *nodes));
     let graph = HeteroGraph::new(types).map_err(|error| error.to_string())?;
     let rates = rates().clone();
-    let graph = graph.with_relation(("user", "rates", "item"), rates);
+    let graph = graph.with_relation(RATES, rates);
     let graph = graph.map_err(|error| error.to_string())?;
     let layer = sages(Aggregator::Sum).init(device);
     let y = layer.forward(&graph, &ones(device));
@@ -191,12 +348,14 @@ fn panics(text: &str, body: impl FnOnce()) -> Result<(), String> {
 
 fn refusals(backend: &Backend) -> Result<(), String> {
     let device = backend.device.clone();
-    let rates = Relation::from(("user", "rates", "item"));
+    let rates = Relation::from(RATES);
     let config = HeteroConvConfig::new().with_relation(rates.clone(), between(USER, ITEM));
     let twice = config.clone().with_relation(rates.clone(), between(USER, ITEM));
     panics("(user, rates, item) is listed twice", || drop(twice.init(&device)))?;
     let gcn = HeteroConvConfig::new().with_relation(rates, GcnConvConfig::new(USER, OUT));
-    panics("GcnConv needs one node type", || drop(gcn.init(&device)))?;
+    panics("(user, rates, item) has two node types: GcnConv needs one", || {
+        drop(gcn.init(&device))
+    })?;
     let layer = config.init(&device);
     let mut x = ones(&device);
     x.remove("user");
@@ -204,6 +363,10 @@ fn refusals(backend: &Backend) -> Result<(), String> {
     let mut x = ones(&device);
     x.insert("item".to_string(), Tensor::ones([1, ITEM], &device));
     panics("SageConv: 1 rows for 4 targets", || drop(layer.forward(&GRAPH, &x)))?;
+    let edges = EdgeFeatures::from([(RATES.into(), Tensor::ones([10, 2], &device))]);
+    panics("takes no edge features", || {
+        drop(layer.forward_with_edges(&GRAPH, &ones(&device), &edges))
+    })?;
     match Graph::try_from(self::rates().clone()) {
         Err(error) if error.to_string().contains("4 × 5") => Ok(()),
         other => Err(format!("a graph of a rectangle: {other:?}")),

@@ -30,6 +30,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     list.norms();
     list.transformer();
     list.pna();
+    list.edge_features();
     list.fixture.finish();
 }
 
@@ -264,6 +265,51 @@ impl List<'_> {
         self.fixture.add(
             "pna/edges",
             |device| config(OUT).with_towers(3).with_d_edge(Some(2)).init(device),
+            |layer, graph, x, weights| layer.forward_with_edges(graph, x, featured(weights)),
+        );
+    }
+
+    fn edge_features(&mut self) {
+        self.fixture.add(
+            "gat/edges",
+            |device| GatConvConfig::new(IN, OUT).with_heads(3).with_d_edge(Some(2)).init(device),
+            |layer, graph, x, weights| layer.forward_with_edges(graph, x, featured(weights)),
+        );
+        self.fixture.add(
+            "gat/edges-mean",
+            |device| {
+                let config = GatConvConfig::new(IN, OUT).with_heads(2).with_d_edge(Some(2));
+                config.with_concat(false).with_self_loops(false).with_bias(false).init(device)
+            },
+            |layer, graph, x, weights| layer.forward_with_edges(graph, x, featured(weights)),
+        );
+        self.fixture.add(
+            "gat-v2/edges",
+            |device| GatV2ConvConfig::new(IN, OUT).with_heads(3).with_d_edge(Some(2)).init(device),
+            |layer, graph, x, weights| layer.forward_with_edges(graph, x, featured(weights)),
+        );
+        self.fixture.add(
+            "gat-v2/edges-mean",
+            |device| {
+                let config = GatV2ConvConfig::new(IN, OUT).with_heads(2).with_d_edge(Some(2));
+                config.with_concat(false).with_self_loops(false).with_bias(false).init(device)
+            },
+            |layer, graph, x, weights| layer.forward_with_edges(graph, x, featured(weights)),
+        );
+        self.fixture.add(
+            "transformer/edges",
+            |device| {
+                let config = TransformerConvConfig::new(IN, OUT).with_heads(3);
+                config.with_d_edge(Some(2)).init(device)
+            },
+            |layer, graph, x, weights| layer.forward_with_edges(graph, x, featured(weights)),
+        );
+        self.fixture.add(
+            "transformer/edges-mean",
+            |device| {
+                let config = TransformerConvConfig::new(IN, OUT).with_heads(2).with_concat(false);
+                config.with_root_weight(false).with_bias(false).with_d_edge(Some(2)).init(device)
+            },
             |layer, graph, x, weights| layer.forward_with_edges(graph, x, featured(weights)),
         );
     }

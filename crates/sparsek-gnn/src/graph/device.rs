@@ -107,6 +107,31 @@ impl Graph {
         sparsek::sparse::spmm(&gather, all).reshape([sources.len()])
     }
 
+    /// Features of the edges of [`Graph::with_self_loops`]: loops get the mean of the other edges
+    /// into their node, or 0.
+    pub(crate) fn looped_features(&self, features: Tensor<2>) -> Tensor<2> {
+        let edges = self.inner.loop_features.get_or_init(|| {
+            let looped = self.with_self_loops();
+            let indptr = self.pattern().indptr();
+            let (mut ends, mut entries) = (vec![0], Vec::new());
+            for ((target, source), &entry) in looped.pairs().zip(self.looped().sources.iter()) {
+                if target == source {
+                    let into = (indptr[target]..).zip(self.neighbors(target));
+                    let others = into.filter(|&(_, &other)| other as usize != target);
+                    entries.extend(others.map(|(entry, _)| entry));
+                } else {
+                    entries.push(entry);
+                }
+                ends.push(entries.len() as u32);
+            }
+            let pattern = Pattern::new(looped.edges(), self.edges(), ends, entries);
+            pattern.unwrap_or_else(|error| panic!("features of self-loops: {error}")).into()
+        });
+        let (device, dtype) = (features.device(), features.dtype());
+        let means = edges.mean_scaling(&device, dtype);
+        sparsek::sparse::spmm_with(&edges.adjacency(&device), features, &means)
+    }
+
     fn constant(
         &self,
         device: &Device,

@@ -29,6 +29,8 @@ pub(super) struct Inner {
     pub(super) edges: BipartiteGraph,
     pub(super) symmetric: OnceLock<bool>,
     pub(super) looped: OnceLock<Looped>,
+    /// From edges to those of the looped graph.
+    pub(super) loop_features: OnceLock<BipartiteGraph>,
     /// `None` when no node has a loop.
     pub(super) loopless: OnceLock<Option<Graph>>,
     pub(super) devices: Mutex<Vec<DeviceCache>>,
@@ -84,6 +86,7 @@ impl Graph {
                 edges,
                 symmetric: OnceLock::new(),
                 looped: OnceLock::new(),
+                loop_features: OnceLock::new(),
                 loopless: OnceLock::new(),
                 devices: Mutex::default(),
             }),

@@ -9,16 +9,22 @@ use burn::{
 
 use super::{
     aggregator::Aggregator,
+    gat::{GatConv, GatConvConfig},
+    gat_v2::{GatV2Conv, GatV2ConvConfig},
     gcn::{GcnConv, GcnConvConfig},
     gin::{GinConv, GinConvConfig},
     graph_conv::{GraphConv, GraphConvConfig},
     jumping_knowledge::JumpingKnowledge,
     sage::{SageConv, SageConvConfig},
+    transformer::{TransformerConv, TransformerConvConfig},
 };
-use crate::graph::{HeteroGraph, Relation};
+use crate::graph::{BipartiteGraph, Graph, HeteroGraph, Relation};
 
 /// Rows of each node type: [nodes of the type, width of the type].
 pub type NodeFeatures = BTreeMap<String, Tensor<2>>;
+
+/// Features of the edges of each relation: [edges, width of the relation], in CSR order.
+pub type EdgeFeatures = BTreeMap<Relation, Tensor<2>>;
 
 /// Convolution of a relation.
 #[derive(Config, Debug, PartialEq)]
@@ -29,6 +35,12 @@ pub enum RelationConvConfig {
     Graph(GraphConvConfig),
     /// [`GinConv`].
     Gin(GinConvConfig),
+    /// [`GatConv`], without self-loops between node types.
+    Gat(GatConvConfig),
+    /// [`GatV2Conv`], without self-loops between node types.
+    GatV2(GatV2ConvConfig),
+    /// [`TransformerConv`].
+    Transformer(TransformerConvConfig),
     /// [`GcnConv`], within a node type only.
     Gcn(GcnConvConfig),
 }
@@ -51,6 +63,24 @@ impl From<GinConvConfig> for RelationConvConfig {
     }
 }
 
+impl From<GatConvConfig> for RelationConvConfig {
+    fn from(config: GatConvConfig) -> Self {
+        Self::Gat(config)
+    }
+}
+
+impl From<GatV2ConvConfig> for RelationConvConfig {
+    fn from(config: GatV2ConvConfig) -> Self {
+        Self::GatV2(config)
+    }
+}
+
+impl From<TransformerConvConfig> for RelationConvConfig {
+    fn from(config: TransformerConvConfig) -> Self {
+        Self::Transformer(config)
+    }
+}
+
 impl From<GcnConvConfig> for RelationConvConfig {
     fn from(config: GcnConvConfig) -> Self {
         Self::Gcn(config)
@@ -59,12 +89,24 @@ impl From<GcnConvConfig> for RelationConvConfig {
 
 impl RelationConvConfig {
     fn init(&self, relation: &Relation, device: &Device) -> RelationConv {
+        let check = |name: &str, holds: bool| {
+            assert!(holds || relation.is_within(), "{relation} has two node types: {name}");
+        };
         match self {
             Self::Sage(config) => RelationConv::Sage(config.init(device)),
             Self::Graph(config) => RelationConv::Graph(config.init(device)),
             Self::Gin(config) => RelationConv::Gin(config.init(device)),
+            Self::Gat(config) => {
+                check("GatConv needs `self_loops` off", !config.self_loops);
+                RelationConv::Gat(config.init(device))
+            }
+            Self::GatV2(config) => {
+                check("GatV2Conv needs `self_loops` off", !config.self_loops);
+                RelationConv::GatV2(config.init(device))
+            }
+            Self::Transformer(config) => RelationConv::Transformer(config.init(device)),
             Self::Gcn(config) => {
-                assert!(relation.is_within(), "GcnConv needs one node type, not {relation}");
+                check("GcnConv needs one", false);
                 RelationConv::Gcn(config.init(device))
             }
         }
@@ -93,8 +135,8 @@ impl HeteroConvConfig {
         self
     }
 
-    /// Initializes the convolutions; panics for a relation listed twice, or a [`GcnConv`] between
-    /// different node types.
+    /// Initializes the convolutions; panics for a relation listed twice, and between different node
+    /// types for a [`GcnConv`] or added self-loops.
     pub fn init(&self, device: &Device) -> HeteroConv {
         let mut relations = Vec::new();
         let mut convolutions = Vec::new();
@@ -156,6 +198,9 @@ enum RelationConv {
     Sage(SageConv),
     Graph(GraphConv),
     Gin(GinConv),
+    Gat(GatConv),
+    GatV2(GatV2Conv),
+    Transformer(TransformerConv),
     Gcn(GcnConv),
 }
 
@@ -163,28 +208,31 @@ impl HeteroConv {
     /// Takes features of all node types of the convolutions; panics if one is absent or has another
     /// size.
     pub fn forward(&self, graph: &HeteroGraph, x: &NodeFeatures) -> NodeFeatures {
+        self.forward_with_edges(graph, x, &EdgeFeatures::new())
+    }
+
+    /// [`forward`](Self::forward) with edge features, for some relations or all; panics if the
+    /// convolution of one takes none.
+    pub fn forward_with_edges(
+        &self,
+        graph: &HeteroGraph,
+        x: &NodeFeatures,
+        features: &EdgeFeatures,
+    ) -> NodeFeatures {
         let of = |name: &String| match x.get(name) {
             Some(features) => features.clone(),
             None => panic!("HeteroConv: there are no features of `{name}`"),
         };
         let mut results: BTreeMap<&String, Vec<Tensor<2>>> = BTreeMap::new();
         for (relation, convolution) in self.relations.iter().zip(&self.convolutions) {
-            let y = match (graph.within(relation), graph.edges(relation), convolution) {
-                (Some(graph), _, RelationConv::Gcn(conv)) => {
-                    conv.forward(graph, of(&relation.source))
-                }
-                (_, Some(edges), convolution) => {
-                    let (sources, targets) = (of(&relation.source), of(&relation.target));
-                    match convolution {
-                        RelationConv::Sage(conv) => conv.forward_bipartite(edges, sources, targets),
-                        RelationConv::Graph(conv) => {
-                            conv.forward_bipartite(edges, sources, targets)
-                        }
-                        RelationConv::Gin(conv) => conv.forward_bipartite(edges, sources, targets),
-                        RelationConv::Gcn(_) => unreachable!("init refuses it between types"),
-                    }
-                }
-                (_, None, _) => continue,
+            let features = features.get(relation).cloned();
+            let y = if let Some(graph) = graph.within(relation) {
+                convolution.within(graph, of(&relation.source), features)
+            } else if let Some(edges) = graph.edges(relation) {
+                let ends = [of(&relation.source), of(&relation.target)];
+                convolution.between(edges, ends, features)
+            } else {
+                continue;
             };
             results.entry(&relation.target).or_default().push(y);
         }
@@ -194,6 +242,51 @@ impl HeteroConv {
         });
         combined.collect()
     }
+}
+
+impl RelationConv {
+    fn within(&self, graph: &Graph, x: Tensor<2>, features: Option<Tensor<2>>) -> Tensor<2> {
+        match (self, features) {
+            (Self::Sage(conv), None) => conv.forward(graph, x),
+            (Self::Graph(conv), None) => conv.forward(graph, x),
+            (Self::Gin(conv), None) => conv.forward(graph, x),
+            (Self::Gcn(conv), None) => conv.forward(graph, x),
+            (Self::Gat(conv), None) => conv.forward(graph, x),
+            (Self::Gat(conv), Some(e)) => conv.forward_with_edges(graph, x, e),
+            (Self::GatV2(conv), None) => conv.forward(graph, x),
+            (Self::GatV2(conv), Some(e)) => conv.forward_with_edges(graph, x, e),
+            (Self::Transformer(conv), None) => conv.forward(graph, x),
+            (Self::Transformer(conv), Some(e)) => conv.forward_with_edges(graph, x, e),
+            (_, Some(_)) => no_features(),
+        }
+    }
+
+    /// `ends`: of sources and of targets.
+    fn between(
+        &self,
+        edges: &BipartiteGraph,
+        ends: [Tensor<2>; 2],
+        features: Option<Tensor<2>>,
+    ) -> Tensor<2> {
+        let [s, t] = ends;
+        match (self, features) {
+            (Self::Sage(conv), None) => conv.forward_bipartite(edges, s, t),
+            (Self::Graph(conv), None) => conv.forward_bipartite(edges, s, t),
+            (Self::Gin(conv), None) => conv.forward_bipartite(edges, s, t),
+            (Self::Gcn(_), None) => unreachable!("init refuses it between node types"),
+            (Self::Gat(conv), None) => conv.forward_bipartite(edges, s, t),
+            (Self::Gat(conv), Some(e)) => conv.forward_bipartite_with_edges(edges, s, t, e),
+            (Self::GatV2(conv), None) => conv.forward_bipartite(edges, s, t),
+            (Self::GatV2(conv), Some(e)) => conv.forward_bipartite_with_edges(edges, s, t, e),
+            (Self::Transformer(conv), None) => conv.forward_bipartite(edges, s, t),
+            (Self::Transformer(conv), Some(e)) => conv.forward_bipartite_with_edges(edges, s, t, e),
+            (_, Some(_)) => no_features(),
+        }
+    }
+}
+
+fn no_features() -> ! {
+    panic!("HeteroConv: a convolution takes no edge features");
 }
 
 /// Elementwise, of one result or more.

@@ -23,6 +23,7 @@ mod pair_norm;
 mod plain;
 mod pna;
 mod pool;
+mod rgcn;
 mod sage;
 mod sg;
 mod sizes;
@@ -42,7 +43,7 @@ pub use self::{
     gin::{GinConv, GinConvConfig, GinMlpConfig},
     graph_conv::{GraphConv, GraphConvConfig},
     graph_norm::{GraphNorm, GraphNormConfig},
-    hetero_conv::{HeteroConv, HeteroConvConfig, NodeFeatures, RelationConvConfig},
+    hetero_conv::{EdgeFeatures, HeteroConv, HeteroConvConfig, NodeFeatures, RelationConvConfig},
     jumping_knowledge::JumpingKnowledge,
     model::{Architecture, MaxKModel, MaxKModelConfig, Representation},
     node_model::{NodeModel, NodeModelConfig},
@@ -53,6 +54,7 @@ pub use self::{
         Pooled, SagPooling, SagPoolingConfig, Set2Set, Set2SetConfig, TopkPooling,
         TopkPoolingConfig, global_max_pool, global_mean_pool, global_sum_pool,
     },
+    rgcn::{RgcnConv, RgcnConvConfig},
     sage::{SageConv, SageConvConfig},
     sg::{SgConv, SgConvConfig},
     transformer::{TransformerConv, TransformerConvConfig},
