@@ -186,6 +186,66 @@ def transformer():
     layer("transformer/mean", nn.TransformerConv(WIDTH, OUT, heads=2, **plain), parameters)
 
 
+def featured(weights):
+    """Features of edges, two each."""
+    return torch.stack([weights, weights * weights - 1], 1)
+
+
+def edge_features():
+    def add(name, make, parameters):
+        module = make.double()
+
+        def forward(x, weights):
+            return module(x, INDEX, featured(weights))
+
+        case(name, forward, parameters(module))
+
+    def gat(m):
+        bias = [] if m.bias is None else [m.bias]
+        return linear(m.lin) + [m.att_src, m.att_dst] + linear(m.lin_edge) + [m.att_edge] + bias
+
+    def gat_v2(m):
+        bias = [] if m.bias is None else [m.bias]
+        return linear(m.lin_l) + linear(m.lin_r) + linear(m.lin_edge) + [m.att] + bias
+
+    def transformer(m):
+        skip = linear(m.lin_skip) if m.root_weight else []
+        parts = [m.lin_key, m.lin_query, m.lin_value, m.lin_edge]
+        return [each for part in parts for each in linear(part)] + skip
+
+    plain = {"concat": False, "bias": False, "edge_dim": 2}
+    for name, kind, parameters in [("gat", nn.GATConv, gat), ("gat-v2", nn.GATv2Conv, gat_v2)]:
+        add(f"{name}/edges", kind(WIDTH, OUT, heads=3, edge_dim=2), parameters)
+        module = kind(WIDTH, OUT, heads=2, add_self_loops=False, **plain)
+        add(f"{name}/edges-mean", module, parameters)
+    module = nn.TransformerConv(WIDTH, OUT, heads=3, edge_dim=2)
+    add("transformer/edges", module, transformer)
+    module = nn.TransformerConv(WIDTH, OUT, heads=2, root_weight=False, **plain)
+    add("transformer/edges-mean", module, transformer)
+
+
+def pna():
+    degrees = torch.bincount(torch.bincount(INDEX[1], minlength=NODES))
+    paper = ["mean", "min", "max", "std"], ["identity", "amplification", "attenuation"]
+    every = (
+        ["sum", "mean", "min", "max", "var", "std"],
+        ["identity", "amplification", "attenuation", "linear", "inverse_linear"],
+    )
+
+    def parameters(m):
+        encoder = [m.edge_encoder] if m.edge_dim is not None else []
+        stacks = [part for pair in zip(m.pre_nns, m.post_nns) for part in pair]
+        linears = [part for stack in stacks for part in stack if hasattr(part, "weight")]
+        return [each for part in encoder + linears + [m.lin] for each in linear(part)]
+
+    layer("pna/default", nn.PNAConv(WIDTH, OUT, *paper, degrees), parameters)
+    layer("pna/every", nn.PNAConv(WIDTH, OUT, *every, degrees), parameters)
+    depth = {"towers": 2, "pre_layers": 2, "post_layers": 2, "divide_input": True}
+    layer("pna/towers-divided", nn.PNAConv(WIDTH, 4, *paper, degrees, **depth), parameters)
+    module = nn.PNAConv(WIDTH, OUT, *paper, degrees, edge_dim=2, towers=3).double()
+    case("pna/edges", lambda x, w: module(x, INDEX, featured(w)), parameters(module))
+
+
 def norms():
     norm = nn.GraphNorm(WIDTH).double()
     case("graph-norm", lambda x, _: norm(x), [norm.weight, norm.bias, norm.mean_scale])
@@ -225,6 +285,8 @@ def main():
     propagation()
     norms()
     transformer()
+    pna()
+    edge_features()
     head = {"nodes": NODES, "width": WIDTH, "edges": EDGES}
     write(pathlib.Path(__file__).with_suffix(".json"), head)
 

@@ -1,7 +1,7 @@
 //! MaxK-GNN on Burn, over sparsek's top-k and sparse aggregation. The repository has a guide,
 //! `docs/guide`.
 //!
-//! - [`graph`]: an immutable, shared [`Graph`].
+//! - [`graph`]: immutable, shared graphs: [`Graph`], [`HeteroGraph`](graph::HeteroGraph).
 //! - [`nn`]: layers and models.
 //! - [`links`]: splits, negative samples, scores and metrics of link prediction.
 //! - [`datasets`]: loaders and generators.

@@ -6,7 +6,10 @@ use burn::{
 };
 use sparsek_gnn::{
     Graph,
-    nn::{GatConv, GatConvConfig, GatV2ConvConfig, TransformerConvConfig},
+    nn::{
+        GatConv, GatConvConfig, GatV2ConvConfig, PnaConvConfig, RgcnConvConfig,
+        TransformerConvConfig,
+    },
 };
 use sparsek_tests::{
     backend::Backend,
@@ -188,14 +191,39 @@ fn dropout(backend: &Backend) -> Result<(), String> {
 
 fn refusals(backend: &Backend) -> Result<(), String> {
     let device = &backend.device;
-    let refused: [&dyn Fn(); 2] =
-        [&|| _ = GatConvConfig::new(2, 2).with_heads(0).init(device), &|| {
+    let graph = Graph::from_edges(2, [(0, 1)]).map_err(|error| error.to_string())?;
+    let ones = |rows, width| Tensor::<2>::ones([rows, width], device);
+    let pna = || PnaConvConfig::new(2, 4, vec![1, 1]);
+    let between = GatConvConfig::new(2, 2).init(device);
+    let refused: [(&str, &dyn Fn()); 9] = [
+        ("heads must be at least 1", &|| _ = GatConvConfig::new(2, 2).with_heads(0).init(device)),
+        ("heads must be at least 1", &|| {
             _ = TransformerConvConfig::new(2, 2).with_heads(0).init(device)
-        }];
-    for call in refused {
+        }),
+        ("cannot share weights", &|| {
+            let config = GatV2ConvConfig::new(2, 2).with_share_weights(true);
+            _ = config.with_d_target(Some(3)).init(device)
+        }),
+        ("need `self_loops` off", &|| {
+            _ = between.forward_bipartite(graph.bipartite(), ones(2, 2), ones(2, 2))
+        }),
+        ("edge features need a d_edge", &|| {
+            _ = between.forward_with_edges(&graph, ones(2, 2), ones(1, 3))
+        }),
+        ("messages need edge features", &|| {
+            _ = pna().with_d_edge(Some(3)).init(device).forward(&graph, ones(2, 2))
+        }),
+        ("3 towers do not divide", &|| _ = pna().with_towers(3).init(device)),
+        ("counts no edge", &|| _ = PnaConvConfig::new(2, 4, vec![5]).init(device)),
+        ("3 graphs for 2 relations", &|| {
+            let layer = RgcnConvConfig::new(2, 2, 2).init(device);
+            _ = layer.forward(&[graph.clone(), graph.clone(), graph.clone()], ones(2, 2))
+        }),
+    ];
+    for (expected, call) in refused {
         let found = expect_panic(call)?;
-        if !found.contains("heads must be at least 1") {
-            return Err(found);
+        if !found.contains(expected) {
+            return Err(format!("`{found}` instead of `{expected}`"));
         }
     }
     Ok(())

@@ -78,6 +78,11 @@ pub fn lists(value: &Value) -> Vec<Vec<f64>> {
     value.as_array().expect("a list").iter().map(numbers).collect()
 }
 
+/// Features of edges, two each, as `featured` of layers.py.
+pub fn featured(weights: Tensor<1>) -> Tensor<2> {
+    Tensor::stack(vec![weights.clone(), weights.square() - 1.0], 1)
+}
+
 /// Outputs and gradients are PyG's in f64, rounded to f32.
 fn check<M: Module>(
     backend: &Backend,

@@ -3,6 +3,7 @@
 pub mod attention;
 pub mod devices;
 pub mod fixture;
+pub mod hetero;
 pub mod layers;
 pub mod links;
 pub mod messages;
@@ -20,6 +21,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     messages::add(cases, backend);
     attention::add(cases, backend);
     pyg::add(cases, backend);
+    hetero::add(cases, backend);
     pooling::add(cases, backend);
     links::add(cases, backend);
 }

@@ -8,12 +8,13 @@ use sparsek_gnn::{
     nn::{
         Aggregator, AppnpConvConfig, ChebConvConfig, GatConvConfig, GatV2ConvConfig, GcnConvConfig,
         GinConvConfig, GinMlpConfig, GraphConvConfig, GraphNormConfig, JumpingKnowledge, PairNorm,
-        SageConvConfig, SgConvConfig, TransformerConvConfig,
+        PnaAggregator, PnaConvConfig, PnaScaler, SageConvConfig, SgConvConfig,
+        TransformerConvConfig,
     },
 };
 use sparsek_tests::{backend::Backend, runner::Cases};
 
-use super::fixture::{File, Fixture, Forward, parse};
+use super::fixture::{File, Fixture, Forward, featured, lists, parse};
 
 const IN: usize = 4;
 const OUT: usize = 3;
@@ -28,6 +29,8 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     list.propagation();
     list.norms();
     list.transformer();
+    list.pna();
+    list.edge_features();
     list.fixture.finish();
 }
 
@@ -222,6 +225,92 @@ impl List<'_> {
                 config.with_concat(false).with_root_weight(false).with_bias(false).init(device)
             },
             |layer, graph, x, _| layer.forward(graph, x),
+        );
+    }
+
+    fn pna(&mut self) {
+        /// The suite's graph: its nodes of each in-degree.
+        fn config(d_output: usize) -> PnaConvConfig {
+            let nodes = FILE["nodes"].as_u64().expect("a number") as usize;
+            let pairs = lists(&FILE["edges"]).into_iter();
+            let pairs = pairs.map(|pair| (pair[0] as u32, pair[1] as u32));
+            let graph = Graph::from_edges(nodes, pairs).expect("ids are in range");
+            PnaConvConfig::new(IN, d_output, PnaConvConfig::degree_histogram([&graph]))
+        }
+        self.fixture.add(
+            "pna/default",
+            |device| config(OUT).init(device),
+            |layer, graph, x, _| layer.forward(graph, x),
+        );
+        self.fixture.add(
+            "pna/every",
+            |device| {
+                use PnaAggregator::{Max, Mean, Min, Std, Sum, Var};
+                use PnaScaler::{Amplification, Attenuation, Identity, InverseLinear, Linear};
+                config(OUT)
+                    .with_aggregators(vec![Sum, Mean, Min, Max, Var, Std])
+                    .with_scalers(vec![Identity, Amplification, Attenuation, Linear, InverseLinear])
+                    .init(device)
+            },
+            |layer, graph, x, _| layer.forward(graph, x),
+        );
+        self.fixture.add(
+            "pna/towers-divided",
+            |device| {
+                let config = config(4).with_towers(2).with_divide_input(true);
+                config.with_pre_layers(2).with_post_layers(2).init(device)
+            },
+            |layer, graph, x, _| layer.forward(graph, x),
+        );
+        self.fixture.add(
+            "pna/edges",
+            |device| config(OUT).with_towers(3).with_d_edge(Some(2)).init(device),
+            |layer, graph, x, weights| layer.forward_with_edges(graph, x, featured(weights)),
+        );
+    }
+
+    fn edge_features(&mut self) {
+        self.fixture.add(
+            "gat/edges",
+            |device| GatConvConfig::new(IN, OUT).with_heads(3).with_d_edge(Some(2)).init(device),
+            |layer, graph, x, weights| layer.forward_with_edges(graph, x, featured(weights)),
+        );
+        self.fixture.add(
+            "gat/edges-mean",
+            |device| {
+                let config = GatConvConfig::new(IN, OUT).with_heads(2).with_d_edge(Some(2));
+                config.with_concat(false).with_self_loops(false).with_bias(false).init(device)
+            },
+            |layer, graph, x, weights| layer.forward_with_edges(graph, x, featured(weights)),
+        );
+        self.fixture.add(
+            "gat-v2/edges",
+            |device| GatV2ConvConfig::new(IN, OUT).with_heads(3).with_d_edge(Some(2)).init(device),
+            |layer, graph, x, weights| layer.forward_with_edges(graph, x, featured(weights)),
+        );
+        self.fixture.add(
+            "gat-v2/edges-mean",
+            |device| {
+                let config = GatV2ConvConfig::new(IN, OUT).with_heads(2).with_d_edge(Some(2));
+                config.with_concat(false).with_self_loops(false).with_bias(false).init(device)
+            },
+            |layer, graph, x, weights| layer.forward_with_edges(graph, x, featured(weights)),
+        );
+        self.fixture.add(
+            "transformer/edges",
+            |device| {
+                let config = TransformerConvConfig::new(IN, OUT).with_heads(3);
+                config.with_d_edge(Some(2)).init(device)
+            },
+            |layer, graph, x, weights| layer.forward_with_edges(graph, x, featured(weights)),
+        );
+        self.fixture.add(
+            "transformer/edges-mean",
+            |device| {
+                let config = TransformerConvConfig::new(IN, OUT).with_heads(2).with_concat(false);
+                config.with_root_weight(false).with_bias(false).with_d_edge(Some(2)).init(device)
+            },
+            |layer, graph, x, weights| layer.forward_with_edges(graph, x, featured(weights)),
         );
     }
 

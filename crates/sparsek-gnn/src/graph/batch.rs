@@ -8,8 +8,8 @@ use burn::tensor::Device;
 use sparsek::sparse::{MessagePassing, Pattern};
 
 use super::{
-    error::GraphError,
-    types::{Graph, MAX_SIZE},
+    error::{GraphError, MAX_SIZE},
+    types::Graph,
 };
 
 /// A disjoint union of graphs, PyG's `Batch`; clones share everything.

@@ -4,8 +4,9 @@ use sparsek::{
 };
 
 use super::{
-    error::GraphError,
-    types::{Graph, MAX_SIZE},
+    bipartite::BipartiteGraph,
+    error::{GraphError, MAX_SIZE},
+    types::Graph,
 };
 
 impl Graph {
@@ -20,32 +21,13 @@ impl Graph {
         check_nodes(nodes)?;
         let bytes = memory::product(&[nodes, 2 * size_of::<u32>()]);
         memory::check(format_args!("a graph of {nodes} nodes"), bytes)?;
-        let mut list = Vec::new();
-        let mut indptr = vec![0u32; nodes + 1];
-        for (edge, (source_id, target_id)) in edges.into_iter().enumerate() {
-            if edge >= MAX_SIZE {
-                return Err(GraphError::TooManyEdges);
+        let made = BipartiteGraph::from_edges(nodes, nodes, edges);
+        made.map(Self::from_bipartite).map_err(|error| match error {
+            GraphError::EdgeOutOfRange { edge, source_id, target_id, .. } => {
+                GraphError::NodeOutOfRange { edge, source_id, target_id, nodes }
             }
-            if source_id as usize >= nodes || target_id as usize >= nodes {
-                return Err(GraphError::NodeOutOfRange { edge, source_id, target_id, nodes });
-            }
-            indptr[target_id as usize + 1] += 1;
-            list.push((source_id, target_id));
-        }
-        for i in 0..nodes {
-            indptr[i + 1] += indptr[i];
-        }
-        let mut next = indptr.clone();
-        let mut indices = vec![0u32; list.len()];
-        for (source, target) in list {
-            let slot = &mut next[target as usize];
-            indices[*slot as usize] = source;
-            *slot += 1;
-        }
-        for row in indptr.windows(2) {
-            indices[row[0] as usize..row[1] as usize].sort_unstable();
-        }
-        Self::from_csr(nodes, indptr, indices)
+            error => error,
+        })
     }
 
     /// Takes CSR: node `i` aggregates from `indices[indptr[i]..indptr[i + 1]]`.
@@ -110,9 +92,18 @@ impl TryFrom<Pattern> for Graph {
     type Error = GraphError;
 
     fn try_from(pattern: Pattern) -> Result<Self, GraphError> {
-        let (rows, cols) = (pattern.rows(), pattern.cols());
+        BipartiteGraph::from(pattern).try_into()
+    }
+}
+
+/// Takes as many targets as sources; shares the device copies.
+impl TryFrom<BipartiteGraph> for Graph {
+    type Error = GraphError;
+
+    fn try_from(edges: BipartiteGraph) -> Result<Self, GraphError> {
+        let (rows, cols) = (edges.targets(), edges.sources());
         match rows == cols {
-            true => Ok(Self::from_pattern(pattern)),
+            true => Ok(Self::from_bipartite(edges)),
             false => Err(GraphError::NotSquare { rows, cols }),
         }
     }

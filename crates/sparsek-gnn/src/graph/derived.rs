@@ -64,7 +64,7 @@ impl Graph {
         self.inner.looped.get_or_init(|| {
             let mut sources = Vec::with_capacity(self.edges() + self.nodes());
             let graph = self.rebuild(|node| {
-                let first = self.inner.pattern.indptr()[node as usize];
+                let first = self.pattern().indptr()[node as usize];
                 let mut own = (self.edges() + node as usize) as u32;
                 let mut row: Vec<(u32, u32)> = Vec::new();
                 for (entry, &other) in (first..).zip(self.neighbors(node as usize)) {
@@ -108,7 +108,7 @@ impl Graph {
 
     /// Reverses every edge.
     pub fn reversed(&self) -> Self {
-        Self::from_pattern(self.inner.pattern.transpose().0)
+        Self::from_pattern(self.pattern().transpose().0)
     }
 
     /// Keeps `nodes`, in order, and edges between them; panics when one is repeated or out of

@@ -1,15 +1,18 @@
 //! Cached device constants of a graph, outside autodiff.
 use std::sync::PoisonError;
 
-use burn::tensor::{DType, Device, Tensor, TensorData};
+use burn::tensor::{DType, Device, Tensor};
 use sparsek::sparse::{Adjacency, MessagePassing, Pattern, Scaling};
 
-use super::types::{Constant, DeviceCache, Graph, Norm};
+use super::{
+    bipartite::{Constants, summed},
+    types::{Constant, DeviceCache, Graph, Norm},
+};
 
 impl Graph {
     /// Uploads pattern and transpose on first use.
     pub fn adjacency(&self, device: &Device) -> Adjacency {
-        self.on_device(device, |slot| slot.adjacency.clone())
+        self.inner.edges.adjacency(device)
     }
 
     /// Gathers and reductions along edges; uploaded on first use.
@@ -27,19 +30,12 @@ impl Graph {
     /// # }
     /// ```
     pub fn messages(&self, device: &Device) -> MessagePassing {
-        self.on_device(device, |slot| {
-            let make = || {
-                let adjacency = slot.adjacency.clone();
-                MessagePassing::with_adjacency(&self.inner.pattern, adjacency, &slot.device)
-            };
-            slot.messages.get_or_insert_with(make).clone()
-        })
+        self.inner.edges.messages(device)
     }
 
     /// Row scaling from sums to means; cached.
     pub fn mean_scaling(&self, device: &Device, dtype: DType) -> Scaling {
-        let mean = self.constant(device, summed(dtype), Constant::Mean, || self.mean_norm());
-        Scaling::default().with_rows(mean)
+        self.inner.edges.mean_scaling(device, dtype)
     }
 
     /// Scaling of `norm`, with loops of weight `loops`; cached.
@@ -83,7 +79,7 @@ impl Graph {
     pub(crate) fn outgoing(&self, device: &Device) -> Adjacency {
         self.on_device(device, |slot| {
             let make = || {
-                let (transposed, entries) = self.inner.pattern.transpose();
+                let (transposed, entries) = self.pattern().transpose();
                 let indptr = transposed.indptr().to_vec();
                 let sums = Pattern::new(self.nodes(), self.edges(), indptr, entries);
                 Adjacency::new(&sums.expect("every edge leaves a node"), &slot.device)
@@ -111,6 +107,31 @@ impl Graph {
         sparsek::sparse::spmm(&gather, all).reshape([sources.len()])
     }
 
+    /// Features of the edges of [`Graph::with_self_loops`]: loops get the mean of the other edges
+    /// into their node, or 0.
+    pub(crate) fn looped_features(&self, features: Tensor<2>) -> Tensor<2> {
+        let edges = self.inner.loop_features.get_or_init(|| {
+            let looped = self.with_self_loops();
+            let indptr = self.pattern().indptr();
+            let (mut ends, mut entries) = (vec![0], Vec::new());
+            for ((target, source), &entry) in looped.pairs().zip(self.looped().sources.iter()) {
+                if target == source {
+                    let into = (indptr[target]..).zip(self.neighbors(target));
+                    let others = into.filter(|&(_, &other)| other as usize != target);
+                    entries.extend(others.map(|(entry, _)| entry));
+                } else {
+                    entries.push(entry);
+                }
+                ends.push(entries.len() as u32);
+            }
+            let pattern = Pattern::new(looped.edges(), self.edges(), ends, entries);
+            pattern.unwrap_or_else(|error| panic!("features of self-loops: {error}")).into()
+        });
+        let (device, dtype) = (features.device(), features.dtype());
+        let means = edges.mean_scaling(&device, dtype);
+        sparsek::sparse::spmm_with(&edges.adjacency(&device), features, &means)
+    }
+
     fn constant(
         &self,
         device: &Device,
@@ -118,17 +139,7 @@ impl Graph {
         key: Constant,
         values: impl FnOnce() -> Vec<f64>,
     ) -> Tensor<1> {
-        self.on_device(device, |slot| {
-            let mut made = slot.constants.iter();
-            if let Some((.., tensor)) = made.find(|(k, d, _)| (*k, *d) == (key, dtype)) {
-                return tensor.clone();
-            }
-            let values = values();
-            let shape = [values.len()];
-            let tensor = Tensor::from_data(TensorData::new(values, shape), (&slot.device, dtype));
-            slot.constants.push((key, dtype, tensor.clone()));
-            tensor
-        })
+        self.on_device(device, |slot| slot.constants.get(key, &slot.device, dtype, values))
     }
 
     fn on_device<T>(&self, device: &Device, get: impl FnOnce(&mut DeviceCache) -> T) -> T {
@@ -137,24 +148,14 @@ impl Graph {
         let mut slots = slots.unwrap_or_else(PoisonError::into_inner);
         let found = slots.iter().position(|slot| slot.device == device);
         let at = found.unwrap_or_else(|| {
-            let adjacency = Adjacency::new(&self.inner.pattern, &device);
             slots.push(DeviceCache {
                 device,
-                adjacency,
-                messages: None,
                 outgoing: None,
                 looped: None,
-                constants: Vec::new(),
+                constants: Constants::default(),
             });
             slots.len() - 1
         });
         get(&mut slots[at])
-    }
-}
-
-fn summed(dtype: DType) -> DType {
-    match dtype {
-        DType::F64 => DType::F64,
-        _ => DType::F32,
     }
 }

@@ -1,6 +1,12 @@
-use sparsek::{io::memory::MemoryError, sparse::PatternError};
+use sparsek::{
+    io::{memory::MemoryError, text::excerpt},
+    sparse::PatternError,
+};
 
-use super::types::MAX_SIZE;
+use super::relation::Relation;
+
+/// Most nodes and edges: ids have 32 bits, devices index with `i32`.
+pub const MAX_SIZE: usize = sparsek::sparse::MAX_ENTRIES;
 
 /// Why a graph is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -27,6 +33,20 @@ pub enum GraphError {
         /// Nodes of the graph.
         nodes: usize,
     },
+    /// A source or a target is out of range.
+    #[error("edge {edge} is ({source_id}, {target_id}), ids must be below {sources} and {targets}")]
+    EdgeOutOfRange {
+        /// Position in the list.
+        edge: usize,
+        /// Source.
+        source_id: u32,
+        /// Target.
+        target_id: u32,
+        /// Source nodes.
+        sources: usize,
+        /// Target nodes.
+        targets: usize,
+    },
     /// The matrix is not square.
     #[error("a graph needs a square matrix, not {rows} × {cols}")]
     NotSquare {
@@ -44,4 +64,59 @@ pub enum GraphError {
     /// Malformed CSR arrays.
     #[error(transparent)]
     Pattern(#[from] PatternError),
+}
+
+/// Why a graph of several node types is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum HeteroGraphError {
+    /// A node type occurs twice.
+    #[error("node type `{}` is listed twice", excerpt(name))]
+    NodeTypeTwice {
+        /// The type.
+        name: String,
+    },
+    /// A relation occurs twice.
+    #[error("relation {relation} was added before")]
+    RelationTwice {
+        /// The relation.
+        relation: Relation,
+    },
+    /// A relation names a type that the graph lacks.
+    #[error("relation {relation}: there are no nodes of type `{}`", excerpt(name))]
+    UnknownNodeType {
+        /// The relation.
+        relation: Relation,
+        /// The type.
+        name: String,
+    },
+    /// Edges are between other numbers of nodes.
+    #[error(
+        "relation {relation}: edges from {} to {} nodes, but the types have {} and {}",
+        found[0], found[1], expected[0], expected[1]
+    )]
+    Nodes {
+        /// The relation.
+        relation: Relation,
+        /// Sources and targets of the edges.
+        found: [usize; 2],
+        /// Nodes of the types.
+        expected: [usize; 2],
+    },
+    /// A type has too many nodes.
+    #[error("node type `{}`: {source}", excerpt(name))]
+    NodeType {
+        /// The type.
+        name: String,
+        /// The reason.
+        source: GraphError,
+    },
+    /// The edges of a relation are refused.
+    #[error("relation {relation}: {source}")]
+    Edges {
+        /// The relation.
+        relation: Relation,
+        /// The reason.
+        source: Box<GraphError>,
+    },
 }

@@ -1,17 +1,24 @@
-//! An immutable directed graph with cached device copies.
+//! Immutable directed graphs with cached device copies.
 //!
 //! `build` constructs, `derived` transforms, `norm` computes factors on the host, `device` caches,
-//! `batch` joins graphs.
+//! `batch` joins graphs. `bipartite` holds edges between two sets of nodes, `hetero` several types
+//! of nodes and edges.
 mod batch;
+mod bipartite;
 mod build;
 mod derived;
 mod device;
 mod error;
+mod hetero;
 mod norm;
+mod relation;
 mod types;
 
 pub use self::{
     batch::GraphBatch,
-    error::GraphError,
-    types::{Graph, MAX_SIZE, Norm},
+    bipartite::BipartiteGraph,
+    error::{GraphError, HeteroGraphError, MAX_SIZE},
+    hetero::HeteroGraph,
+    relation::Relation,
+    types::{Graph, Norm},
 };

@@ -3,8 +3,7 @@ use super::types::{Graph, Norm};
 impl Graph {
     /// 1 / in-degree, or 0: turns sums into means.
     pub fn mean_norm(&self) -> Vec<f64> {
-        let inverse = |d| if d == 0 { 0.0 } else { f64::from(d).recip() };
-        self.in_degrees().into_iter().map(inverse).collect()
+        self.inner.edges.mean_norm()
     }
 
     /// Target and source factors of `c(i, j)`; self-loops weigh `loops`, others 1.

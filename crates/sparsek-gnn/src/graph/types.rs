@@ -1,13 +1,9 @@
 use std::sync::{Arc, Mutex, OnceLock};
 
-use burn::{
-    config::Config,
-    tensor::{DType, Device, Tensor},
-};
-use sparsek::sparse::{Adjacency, MessagePassing, Pattern};
+use burn::{config::Config, tensor::Device};
+use sparsek::sparse::{Adjacency, Pattern};
 
-/// Most nodes and edges: ids have 32 bits, devices index with `i32`.
-pub const MAX_SIZE: usize = sparsek::sparse::MAX_ENTRIES;
+use super::bipartite::{BipartiteGraph, Constants};
 
 /// An immutable directed graph in CSR form; clones share everything.
 ///
@@ -30,9 +26,11 @@ pub struct Graph {
 }
 
 pub(super) struct Inner {
-    pub(super) pattern: Pattern,
+    pub(super) edges: BipartiteGraph,
     pub(super) symmetric: OnceLock<bool>,
     pub(super) looped: OnceLock<Looped>,
+    /// From edges to those of the looped graph.
+    pub(super) loop_features: OnceLock<BipartiteGraph>,
     /// `None` when no node has a loop.
     pub(super) loopless: OnceLock<Option<Graph>>,
     pub(super) devices: Mutex<Vec<DeviceCache>>,
@@ -47,18 +45,15 @@ pub(super) struct Looped {
 
 pub(super) struct DeviceCache {
     pub(super) device: Device,
-    pub(super) adjacency: Adjacency,
-    pub(super) messages: Option<MessagePassing>,
     /// Sums edges by source.
     pub(super) outgoing: Option<Adjacency>,
     /// Maps weights of edges and loops.
     pub(super) looped: Option<Adjacency>,
-    pub(super) constants: Vec<(Constant, DType, Tensor<1>)>,
+    pub(super) constants: Constants<Constant>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Constant {
-    Mean,
     Targets { norm: Norm, loops: f64 },
     Sources { norm: Norm, loops: f64 },
     Loops { weight: f64 },
@@ -81,11 +76,17 @@ pub enum Norm {
 
 impl Graph {
     pub(super) fn from_pattern(pattern: Pattern) -> Self {
+        Self::from_bipartite(pattern.into())
+    }
+
+    /// As many targets as sources.
+    pub(super) fn from_bipartite(edges: BipartiteGraph) -> Self {
         Self {
             inner: Arc::new(Inner {
-                pattern,
+                edges,
                 symmetric: OnceLock::new(),
                 looped: OnceLock::new(),
+                loop_features: OnceLock::new(),
                 loopless: OnceLock::new(),
                 devices: Mutex::default(),
             }),
@@ -94,34 +95,38 @@ impl Graph {
 
     /// Number of nodes.
     pub fn nodes(&self) -> usize {
-        self.inner.pattern.rows()
+        self.pattern().rows()
     }
 
     /// Number of directed edges.
     pub fn edges(&self) -> usize {
-        self.inner.pattern.nnz()
+        self.pattern().nnz()
     }
 
     /// CSR pattern.
     pub fn pattern(&self) -> &Pattern {
-        &self.inner.pattern
+        self.inner.edges.pattern()
+    }
+
+    /// The edges, with the nodes as sources and as targets.
+    pub fn bipartite(&self) -> &BipartiteGraph {
+        &self.inner.edges
     }
 
     /// Sources of messages to `node`; panics when out of range.
     pub fn neighbors(&self, node: usize) -> &[u32] {
-        let indptr = self.inner.pattern.indptr();
-        &self.inner.pattern.indices()[indptr[node] as usize..indptr[node + 1] as usize]
+        self.pattern().row(node)
     }
 
     /// Row lengths.
     pub fn in_degrees(&self) -> Vec<u32> {
-        self.inner.pattern.indptr().windows(2).map(|w| w[1] - w[0]).collect()
+        self.inner.edges.in_degrees()
     }
 
     /// Column lengths.
     pub fn out_degrees(&self) -> Vec<u32> {
         let mut degrees = vec![0; self.nodes()];
-        for &source in self.inner.pattern.indices() {
+        for &source in self.pattern().indices() {
             degrees[source as usize] += 1;
         }
         degrees
@@ -134,5 +139,12 @@ impl std::fmt::Debug for Graph {
             .field("nodes", &self.nodes())
             .field("edges", &self.edges())
             .finish_non_exhaustive()
+    }
+}
+
+/// Sources and targets are the nodes; shares the device copies.
+impl From<Graph> for BipartiteGraph {
+    fn from(graph: Graph) -> Self {
+        graph.inner.edges.clone()
     }
 }

@@ -35,19 +35,39 @@ pub(super) fn looped(graph: &Graph, self_loops: bool) -> Graph {
     }
 }
 
-/// Softmax over the edges into a node, dropped edges, weighted sums, heads side by side or their
-/// mean, and the bias.
+/// Features of the edges of that graph.
+pub(super) fn looped_features(graph: &Graph, self_loops: bool, features: Tensor<2>) -> Tensor<2> {
+    match self_loops {
+        true => graph.looped_features(features),
+        false => features,
+    }
+}
+
+/// Sources and targets of different sets have no loops.
+pub(super) fn check_no_loops(layer: &str, self_loops: bool) {
+    assert!(!self_loops, "{layer}: edges between two sets of nodes need `self_loops` off");
+}
+
+/// Softmax over the edges into a node, dropped edges, weighted sums of x and of messages per edge,
+/// heads side by side or their mean, and the bias.
 pub(super) fn attend(
     edges: &MessagePassing,
     scores: Tensor<2>,
     dropout: &Dropout,
     x: Tensor<3>,
+    messages: Option<Tensor<3>>,
     concat: bool,
     bias: Option<&Param<Tensor<1>>>,
 ) -> Tensor<2> {
     let weights = drop_elements(dropout, edges.edge_softmax(scores));
-    let y = edges.propagate(weights, x);
+    let mut y = edges.propagate(weights.clone(), x);
     let [rows, heads, width] = y.dims();
+    if let Some(messages) = messages {
+        let nnz = messages.dims()[0];
+        let weighted = messages * weights.unsqueeze_dim(2);
+        let sums = edges.scatter_sum(weighted.reshape([nnz, heads * width]));
+        y = y + sums.reshape([rows, heads, width]);
+    }
     let y: Tensor<2> = match concat {
         true => y.reshape([rows, heads * width]),
         false => y.mean_dim(1).reshape([rows, width]),

@@ -5,12 +5,15 @@ use burn::{
     nn::{Dropout, DropoutConfig, Initializer, Linear, LinearConfig},
     tensor::{Device, Tensor, activation::leaky_relu},
 };
+use sparsek::sparse::MessagePassing;
 
 use super::{
-    attention::{attend, head_products, head_vectors, looped, split_heads},
+    attention::{
+        attend, check_no_loops, head_products, head_vectors, looped, looped_features, split_heads,
+    },
     dense::linear,
 };
-use crate::graph::Graph;
+use crate::graph::{BipartiteGraph, Graph};
 
 /// Configuration of [`GatConv`], with PyG's defaults.
 #[derive(Config, Debug, PartialEq)]
@@ -34,6 +37,10 @@ pub struct GatConvConfig {
     /// Whether every node gets one self-loop.
     #[config(default = true)]
     pub self_loops: bool,
+    /// Input width of targets, if they have a transform of their own.
+    pub d_target: Option<usize>,
+    /// Width of edge features, if scores depend on any.
+    pub d_edge: Option<usize>,
     /// Whether a bias is added.
     #[config(default = true)]
     pub bias: bool,
@@ -46,13 +53,21 @@ impl GatConvConfig {
         assert!(self.heads > 0, "heads must be at least 1");
         let width = self.heads * self.d_output;
         let d_bias = if self.concat { width } else { self.d_output };
-        GatConv {
-            linear: LinearConfig::new(self.d_input, width)
+        let transform = |d_input| {
+            LinearConfig::new(d_input, width)
                 .with_bias(false)
                 .with_initializer(Initializer::XavierUniform { gain: 1.0 })
-                .init(device),
+                .init(device)
+        };
+        GatConv {
+            linear: transform(self.d_input),
+            target_linear: self.d_target.map(transform),
             source: head_vectors(self.heads, self.d_output, device),
             target: head_vectors(self.heads, self.d_output, device),
+            edge: self.d_edge.map(|d_edge| EdgeScores {
+                linear: transform(d_edge),
+                vectors: head_vectors(self.heads, self.d_output, device),
+            }),
             bias: self.bias.then(|| Initializer::Zeros.init([d_bias], device)),
             dropout: DropoutConfig::new(self.dropout).init(),
             heads: self.heads,
@@ -65,11 +80,12 @@ impl GatConvConfig {
 
 /// PyG's `GATConv`: per head, with `h = W x`,
 /// `y[i] = Σ_{j ∈ N(i) ∪ {i}} α(i, j) h[j] + b` and
-/// `α(i, j) = softmax_j(LeakyReLU(a_s · h[j] + a_t · h[i]))`.
+/// `α(i, j) = softmax_j(LeakyReLU(a_s · h[j] + a_t · h[i] + a_e · W_e e(i, j)))`.
 ///
-/// Softmax runs over the edges into a node. By default each node has one self-loop, added or its
-/// own. Repeated edges count repeatedly. Without loops, nodes without edges get the bias.
-/// Deterministic, with gradients; edge features are not supported. Veličković et al., ICLR 2018.
+/// The last term occurs with edge features only. Softmax runs over the edges into a node. By default each node has one self-loop, added or its
+/// own; its features are the mean over the other edges into the node, or 0. Repeated edges count
+/// repeatedly. Without loops, nodes without edges get the bias. Deterministic, with gradients.
+/// Veličković et al., ICLR 2018.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -79,14 +95,22 @@ impl GatConvConfig {
 /// let device = Device::flex();
 /// let graph = Graph::from_edges(3, [(0, 1), (1, 2)]).unwrap();
 /// let layer = GatConvConfig::new(4, 2).with_heads(3).init(&device);
-/// assert_eq!(layer.forward(&graph, Tensor::ones([3, 4], &device)).dims(), [3, 6]);
+/// let x = Tensor::ones([3, 4], &device);
+/// assert_eq!(layer.forward(&graph, x.clone()).dims(), [3, 6]);
+///
+/// let layer = GatConvConfig::new(4, 2).with_d_edge(Some(5)).init(&device);
+/// let features = Tensor::ones([2, 5], &device);
+/// assert_eq!(layer.forward_with_edges(&graph, x, features).dims(), [3, 2]);
 /// # }
 /// ```
 #[derive(Module, Debug)]
 pub struct GatConv {
     linear: Linear,
+    /// The sources' when absent.
+    target_linear: Option<Linear>,
     source: Param<Tensor<2>>,
     target: Param<Tensor<2>>,
+    edge: Option<EdgeScores>,
     bias: Option<Param<Tensor<1>>>,
     dropout: Dropout,
     #[module(skip)]
@@ -99,15 +123,88 @@ pub struct GatConv {
     self_loops: bool,
 }
 
+#[derive(Module, Debug)]
+struct EdgeScores {
+    linear: Linear,
+    vectors: Param<Tensor<2>>,
+}
+
+/// `a · W x`, as `(a W) · x`: [n, d] → [n, heads].
+fn products(layer: &Linear, vectors: &Param<Tensor<2>>, x: Tensor<2>) -> Tensor<2> {
+    let weight = split_heads(layer.weight.val(), vectors.dims()[0]);
+    sparsek::dense::linear(x, head_products(weight, vectors), None)
+}
+
 impl GatConv {
     /// [nodes, d_input] → [nodes, heads × d_output], or [nodes, d_output] for the mean; panics for
-    /// other sizes.
+    /// other sizes. Uses no edge features, whatever `d_edge` is.
     pub fn forward(&self, graph: &Graph, x: Tensor<2>) -> Tensor<2> {
         let edges = looped(graph, self.self_loops).messages(&x.device());
-        let h = split_heads(linear(&self.linear, x), self.heads);
-        let sources = edges.gather(head_products(h.clone(), &self.source));
-        let targets = edges.gather_targets(head_products(h.clone(), &self.target));
-        let scores = leaky_relu(sources + targets, self.negative_slope);
-        attend(&edges, scores, &self.dropout, h, self.concat, self.bias.as_ref())
+        self.run(&edges, x, None, None)
+    }
+
+    /// Takes `[edges, d_edge]` features in CSR order; panics for other sizes, or without `d_edge`.
+    pub fn forward_with_edges(
+        &self,
+        graph: &Graph,
+        x: Tensor<2>,
+        features: Tensor<2>,
+    ) -> Tensor<2> {
+        let features = looped_features(graph, self.self_loops, features);
+        let edges = looped(graph, self.self_loops).messages(&x.device());
+        self.run(&edges, x, None, Some(features))
+    }
+
+    /// [sources, d_input] and [targets, d_target] → a row per target, as
+    /// [`forward`](Self::forward); panics for other sizes, and with `self_loops`.
+    pub fn forward_bipartite(
+        &self,
+        edges: &BipartiteGraph,
+        sources: Tensor<2>,
+        targets: Tensor<2>,
+    ) -> Tensor<2> {
+        check_no_loops("GatConv", self.self_loops);
+        edges.check_targets("GatConv", &targets);
+        self.run(&edges.messages(&sources.device()), sources, Some(targets), None)
+    }
+
+    /// [`forward_bipartite`](Self::forward_bipartite) with features, as
+    /// [`forward_with_edges`](Self::forward_with_edges).
+    pub fn forward_bipartite_with_edges(
+        &self,
+        edges: &BipartiteGraph,
+        sources: Tensor<2>,
+        targets: Tensor<2>,
+        features: Tensor<2>,
+    ) -> Tensor<2> {
+        check_no_loops("GatConv", self.self_loops);
+        edges.check_targets("GatConv", &targets);
+        self.run(&edges.messages(&sources.device()), sources, Some(targets), Some(features))
+    }
+
+    /// Without targets, those are the sources.
+    fn run(
+        &self,
+        edges: &MessagePassing,
+        sources: Tensor<2>,
+        targets: Option<Tensor<2>>,
+        features: Option<Tensor<2>>,
+    ) -> Tensor<2> {
+        let h = split_heads(linear(&self.linear, sources.clone()), self.heads);
+        let target_scores = match (targets, &self.target_linear) {
+            (None, None) => head_products(h.clone(), &self.target),
+            (targets, layer) => {
+                let layer = layer.as_ref().unwrap_or(&self.linear);
+                products(layer, &self.target, targets.unwrap_or(sources))
+            }
+        };
+        let source_scores = head_products(h.clone(), &self.source);
+        let mut sums = edges.gather(source_scores) + edges.gather_targets(target_scores);
+        if let Some(features) = features {
+            let edge = self.edge.as_ref().expect("GatConv: edge features need a d_edge");
+            sums = sums + products(&edge.linear, &edge.vectors, features);
+        }
+        let scores = leaky_relu(sums, self.negative_slope);
+        attend(edges, scores, &self.dropout, h, None, self.concat, self.bias.as_ref())
     }
 }

@@ -5,12 +5,15 @@ use burn::{
     nn::{Dropout, DropoutConfig, Initializer, Linear, LinearConfig},
     tensor::{Device, Tensor, activation::leaky_relu},
 };
+use sparsek::sparse::MessagePassing;
 
 use super::{
-    attention::{attend, head_products, head_vectors, looped, split_heads},
+    attention::{
+        attend, check_no_loops, head_products, head_vectors, looped, looped_features, split_heads,
+    },
     dense::linear,
 };
-use crate::graph::Graph;
+use crate::graph::{BipartiteGraph, Graph};
 
 /// Configuration of [`GatV2Conv`], with PyG's defaults.
 #[derive(Config, Debug, PartialEq)]
@@ -34,6 +37,10 @@ pub struct GatV2ConvConfig {
     /// Whether every node gets one self-loop.
     #[config(default = true)]
     pub self_loops: bool,
+    /// Input width of targets, if it differs from that of sources.
+    pub d_target: Option<usize>,
+    /// Width of edge features, if scores depend on any.
+    pub d_edge: Option<usize>,
     /// Whether biases are added to the transforms and to the result.
     #[config(default = true)]
     pub bias: bool,
@@ -43,23 +50,31 @@ pub struct GatV2ConvConfig {
 }
 
 impl GatV2ConvConfig {
-    /// Initializes Glorot-uniform weights and zero biases; panics without heads, or for a dropout
-    /// outside [0, 1).
+    /// Initializes Glorot-uniform weights and zero biases; panics without heads, for a dropout
+    /// outside [0, 1), or if sides of different widths share weights.
     pub fn init(&self, device: &Device) -> GatV2Conv {
         assert!(self.heads > 0, "heads must be at least 1");
+        let d_target = self.d_target.unwrap_or(self.d_input);
+        assert!(
+            !self.share_weights || d_target == self.d_input,
+            "GatV2Conv: widths of {} and {d_target} cannot share weights",
+            self.d_input,
+        );
         let width = self.heads * self.d_output;
         let d_bias = if self.concat { width } else { self.d_output };
         let zeros = |width| Initializer::Zeros.init([width], device);
-        let transform = || Linear {
-            bias: self.bias.then(|| zeros(width)),
-            ..LinearConfig::new(self.d_input, width)
+        let glorot = |d_input| {
+            LinearConfig::new(d_input, width)
                 .with_bias(false)
                 .with_initializer(Initializer::XavierUniform { gain: 1.0 })
                 .init(device)
         };
+        let transform =
+            |d_input| Linear { bias: self.bias.then(|| zeros(width)), ..glorot(d_input) };
         GatV2Conv {
-            source: transform(),
-            target: (!self.share_weights).then(transform),
+            source: transform(self.d_input),
+            target: (!self.share_weights).then(|| transform(d_target)),
+            edge: self.d_edge.map(glorot),
             attention: head_vectors(self.heads, self.d_output, device),
             bias: self.bias.then(|| zeros(d_bias)),
             dropout: DropoutConfig::new(self.dropout).init(),
@@ -73,11 +88,11 @@ impl GatV2ConvConfig {
 
 /// PyG's `GATv2Conv`: per head, with `l = W_l x + b_l` and `r = W_r x + b_r`,
 /// `y[i] = Σ_{j ∈ N(i) ∪ {i}} α(i, j) l[j] + b` and
-/// `α(i, j) = softmax_j(a · LeakyReLU(l[j] + r[i]))`.
+/// `α(i, j) = softmax_j(a · LeakyReLU(l[j] + r[i] + W_e e(i, j)))`.
 ///
-/// Loops, repeated edges and limits as [`GatConv`](super::GatConv). Unlike it, a node may rank its
-/// neighbors by its own features; this takes `2 edges × heads × d_output` elements of memory.
-/// Brody et al., ICLR 2022.
+/// The last term occurs with edge features only. Loops, their features and repeated edges as [`GatConv`](super::GatConv). Unlike it, a node may
+/// rank its neighbors by its own features; this takes `2 edges × heads × d_output` elements of
+/// memory. Brody et al., ICLR 2022.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -87,7 +102,12 @@ impl GatV2ConvConfig {
 /// let device = Device::flex();
 /// let graph = Graph::from_edges(3, [(0, 1), (1, 2)]).unwrap();
 /// let layer = GatV2ConvConfig::new(4, 2).with_heads(3).with_concat(false).init(&device);
-/// assert_eq!(layer.forward(&graph, Tensor::ones([3, 4], &device)).dims(), [3, 2]);
+/// let x = Tensor::ones([3, 4], &device);
+/// assert_eq!(layer.forward(&graph, x.clone()).dims(), [3, 2]);
+///
+/// let layer = GatV2ConvConfig::new(4, 2).with_d_edge(Some(5)).init(&device);
+/// let features = Tensor::ones([2, 5], &device);
+/// assert_eq!(layer.forward_with_edges(&graph, x, features).dims(), [3, 2]);
 /// # }
 /// ```
 #[derive(Module, Debug)]
@@ -95,6 +115,7 @@ pub struct GatV2Conv {
     source: Linear,
     /// The source's when absent.
     target: Option<Linear>,
+    edge: Option<Linear>,
     attention: Param<Tensor<2>>,
     bias: Option<Param<Tensor<1>>>,
     dropout: Dropout,
@@ -110,15 +131,74 @@ pub struct GatV2Conv {
 
 impl GatV2Conv {
     /// [nodes, d_input] → [nodes, heads × d_output], or [nodes, d_output] for the mean; panics for
-    /// other sizes.
+    /// other sizes. Uses no edge features, whatever `d_edge` is.
     pub fn forward(&self, graph: &Graph, x: Tensor<2>) -> Tensor<2> {
         let edges = looped(graph, self.self_loops).messages(&x.device());
-        let source = linear(&self.source, x.clone());
-        let target = self.target.as_ref().map_or_else(|| source.clone(), |layer| linear(layer, x));
-        let messages = edges.gather(source.clone()) + edges.gather_targets(target);
+        self.run(&edges, x, None, None)
+    }
+
+    /// Takes `[edges, d_edge]` features in CSR order; panics for other sizes, or without `d_edge`.
+    pub fn forward_with_edges(
+        &self,
+        graph: &Graph,
+        x: Tensor<2>,
+        features: Tensor<2>,
+    ) -> Tensor<2> {
+        let features = looped_features(graph, self.self_loops, features);
+        let edges = looped(graph, self.self_loops).messages(&x.device());
+        self.run(&edges, x, None, Some(features))
+    }
+
+    /// [sources, d_input] and [targets, d_target] → a row per target, as
+    /// [`forward`](Self::forward); panics for other sizes, and with `self_loops`.
+    pub fn forward_bipartite(
+        &self,
+        edges: &BipartiteGraph,
+        sources: Tensor<2>,
+        targets: Tensor<2>,
+    ) -> Tensor<2> {
+        check_no_loops("GatV2Conv", self.self_loops);
+        edges.check_targets("GatV2Conv", &targets);
+        self.run(&edges.messages(&sources.device()), sources, Some(targets), None)
+    }
+
+    /// [`forward_bipartite`](Self::forward_bipartite) with features, as
+    /// [`forward_with_edges`](Self::forward_with_edges).
+    pub fn forward_bipartite_with_edges(
+        &self,
+        edges: &BipartiteGraph,
+        sources: Tensor<2>,
+        targets: Tensor<2>,
+        features: Tensor<2>,
+    ) -> Tensor<2> {
+        check_no_loops("GatV2Conv", self.self_loops);
+        edges.check_targets("GatV2Conv", &targets);
+        self.run(&edges.messages(&sources.device()), sources, Some(targets), Some(features))
+    }
+
+    /// Without targets, those are the sources.
+    fn run(
+        &self,
+        edges: &MessagePassing,
+        sources: Tensor<2>,
+        targets: Option<Tensor<2>>,
+        features: Option<Tensor<2>>,
+    ) -> Tensor<2> {
+        let source = linear(&self.source, sources.clone());
+        let target = match (targets, &self.target) {
+            (None, None) => source.clone(),
+            (targets, layer) => {
+                linear(layer.as_ref().unwrap_or(&self.source), targets.unwrap_or(sources))
+            }
+        };
+        let mut messages = edges.gather(source.clone()) + edges.gather_targets(target);
+        if let Some(features) = features {
+            let edge = self.edge.as_ref().expect("GatV2Conv: edge features need a d_edge");
+            messages = messages + linear(edge, features);
+        }
         let messages = leaky_relu(messages, self.negative_slope);
         let scores = head_products(split_heads(messages, self.heads), &self.attention);
         let source = split_heads(source, self.heads);
-        attend(&edges, scores, &self.dropout, source, self.concat, self.bias.as_ref())
+        attend(edges, scores, &self.dropout, source, None, self.concat, self.bias.as_ref())
     }
 }

@@ -7,11 +7,8 @@ use burn::{
 };
 use sparsek::sparse::Compressed;
 
-use super::{
-    aggregate::{aggregate_sum, aggregate_sum_compressed},
-    dense::linear,
-};
-use crate::graph::Graph;
+use super::{aggregate::aggregate_sum_compressed, aggregator::Aggregator, dense::linear};
+use crate::graph::{BipartiteGraph, Graph};
 
 /// Linear → ReLU → Linear, for [`GinConv`].
 #[derive(Config, Debug, PartialEq)]
@@ -85,8 +82,19 @@ struct GinMlp {
 impl GinConv {
     /// [nodes, d_input] → [nodes, d_output], or d_input without network; panics for other sizes.
     pub fn forward(&self, graph: &Graph, x: Tensor<2>) -> Tensor<2> {
-        let aggregated = aggregate_sum(graph, x.clone());
-        self.finish(aggregated, x)
+        self.forward_bipartite(graph.bipartite(), x.clone(), x)
+    }
+
+    /// [sources, d_input] and [targets, d_input] → [targets, d_output], or d_input without network;
+    /// panics for other sizes.
+    pub fn forward_bipartite(
+        &self,
+        edges: &BipartiteGraph,
+        sources: Tensor<2>,
+        targets: Tensor<2>,
+    ) -> Tensor<2> {
+        edges.check_targets("GinConv", &targets);
+        self.finish(Aggregator::Sum.forward(edges, sources), targets)
     }
 
     /// [`GinConv::forward`] of compressed rows.

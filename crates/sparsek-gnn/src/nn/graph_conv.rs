@@ -5,14 +5,13 @@ use burn::{
     nn::{Linear, LinearConfig},
     tensor::{Device, Tensor},
 };
-use sparsek::sparse::spmm_with;
+use sparsek::sparse::{spmm_weighted, spmm_with};
 
 use super::{
-    aggregate::{aggregate_max, aggregate_mean, aggregate_sum, aggregate_weighted},
+    aggregator::Aggregator,
     dense::{linear, linear_added},
-    sage::Aggregator,
 };
-use crate::graph::Graph;
+use crate::graph::{BipartiteGraph, Graph};
 
 /// Configuration of [`GraphConv`], with PyG's defaults.
 #[derive(Config, Debug, PartialEq)]
@@ -21,6 +20,8 @@ pub struct GraphConvConfig {
     pub d_input: usize,
     /// Output width.
     pub d_output: usize,
+    /// Input width of targets, if it differs from that of sources.
+    pub d_target: Option<usize>,
     /// Combination of neighbors.
     #[config(default = "Aggregator::Sum")]
     pub aggregator: Aggregator,
@@ -32,11 +33,15 @@ pub struct GraphConvConfig {
 impl GraphConvConfig {
     /// Initializes the parameters.
     pub fn init(&self, device: &Device) -> GraphConv {
-        let linear = |bias| {
-            let config = LinearConfig::new(self.d_input, self.d_output);
+        let linear = |from, bias| {
+            let config = LinearConfig::new(from, self.d_output);
             config.with_bias(bias).init(device)
         };
-        GraphConv { neighbors: linear(self.bias), root: linear(false), aggregator: self.aggregator }
+        GraphConv {
+            neighbors: linear(self.d_input, self.bias),
+            root: linear(self.d_target.unwrap_or(self.d_input), false),
+            aggregator: self.aggregator,
+        }
     }
 }
 
@@ -66,33 +71,61 @@ pub struct GraphConv {
 impl GraphConv {
     /// [nodes, d_input] → [nodes, d_output] with weights of 1; panics for other sizes.
     pub fn forward(&self, graph: &Graph, x: Tensor<2>) -> Tensor<2> {
-        let aggregated = match self.aggregator {
-            Aggregator::Sum => aggregate_sum(graph, x.clone()),
-            Aggregator::Mean => aggregate_mean(graph, x.clone()),
-            Aggregator::Max => aggregate_max(graph, x.clone()),
-        };
-        self.finish(aggregated, x)
+        self.forward_bipartite(graph.bipartite(), x.clone(), x)
+    }
+
+    /// [sources, d_input] and [targets, d_target] → [targets, d_output] with weights of 1; panics
+    /// for other sizes.
+    pub fn forward_bipartite(
+        &self,
+        edges: &BipartiteGraph,
+        sources: Tensor<2>,
+        targets: Tensor<2>,
+    ) -> Tensor<2> {
+        edges.check_targets("GraphConv", &targets);
+        self.finish(self.aggregator.forward(edges, sources), targets)
     }
 
     /// Takes `[edges]` weights in CSR order and x's dtype; panics for other sizes. The mean divides
     /// by the number of edges.
     pub fn forward_weighted(&self, graph: &Graph, x: Tensor<2>, weights: Tensor<1>) -> Tensor<2> {
-        let device = x.device();
-        let aggregated = match self.aggregator {
-            Aggregator::Sum => aggregate_weighted(graph, weights, x.clone()),
-            Aggregator::Mean => {
-                let scaling = graph.mean_scaling(&device, x.dtype()).with_weights(weights);
-                spmm_with(&graph.adjacency(&device), x.clone(), &scaling)
-            }
-            Aggregator::Max => {
-                let edges = graph.messages(&device);
-                edges.scatter_max(edges.gather(x.clone()) * weights.unsqueeze_dim(1))
-            }
-        };
-        self.finish(aggregated, x)
+        self.forward_bipartite_weighted(graph.bipartite(), x.clone(), x, weights)
     }
 
-    fn finish(&self, aggregated: Tensor<2>, x: Tensor<2>) -> Tensor<2> {
-        linear_added(&self.neighbors, aggregated, linear(&self.root, x))
+    /// [`GraphConv::forward_bipartite`] with weights as [`GraphConv::forward_weighted`].
+    pub fn forward_bipartite_weighted(
+        &self,
+        edges: &BipartiteGraph,
+        sources: Tensor<2>,
+        targets: Tensor<2>,
+        weights: Tensor<1>,
+    ) -> Tensor<2> {
+        edges.check_targets("GraphConv", &targets);
+        let device = sources.device();
+        let weighted = |x, weights: Tensor<1>| {
+            let edges = edges.messages(&device);
+            let messages = edges.gather(x) * weights.unsqueeze_dim(1);
+            (edges, messages)
+        };
+        let aggregated = match self.aggregator {
+            Aggregator::Sum => spmm_weighted(&edges.adjacency(&device), weights, sources),
+            Aggregator::Mean => {
+                let scaling = edges.mean_scaling(&device, sources.dtype()).with_weights(weights);
+                spmm_with(&edges.adjacency(&device), sources, &scaling)
+            }
+            Aggregator::Max => {
+                let (edges, messages) = weighted(sources, weights);
+                edges.scatter_max(messages)
+            }
+            Aggregator::Min => {
+                let (edges, messages) = weighted(sources, weights);
+                edges.scatter_min(messages)
+            }
+        };
+        self.finish(aggregated, targets)
+    }
+
+    fn finish(&self, aggregated: Tensor<2>, targets: Tensor<2>) -> Tensor<2> {
+        linear_added(&self.neighbors, aggregated, linear(&self.root, targets))
     }
 }

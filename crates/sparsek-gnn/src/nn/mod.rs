@@ -1,6 +1,7 @@
 //! Layers and models.
 mod activation;
 pub mod aggregate;
+mod aggregator;
 mod appnp;
 mod attention;
 mod cheb;
@@ -14,12 +15,15 @@ mod gcn;
 mod gin;
 mod graph_conv;
 mod graph_norm;
+mod hetero_conv;
 mod jumping_knowledge;
 mod model;
 mod node_model;
 mod pair_norm;
 mod plain;
+mod pna;
 mod pool;
+mod rgcn;
 mod sage;
 mod sg;
 mod sizes;
@@ -29,6 +33,7 @@ pub use sparsek::nn::{MaxK, MaxKConfig};
 
 pub use self::{
     activation::{Activation, method_from_str},
+    aggregator::Aggregator,
     appnp::{AppnpConv, AppnpConvConfig},
     cheb::{ChebConv, ChebConvConfig},
     error::ModelError,
@@ -38,16 +43,19 @@ pub use self::{
     gin::{GinConv, GinConvConfig, GinMlpConfig},
     graph_conv::{GraphConv, GraphConvConfig},
     graph_norm::{GraphNorm, GraphNormConfig},
+    hetero_conv::{EdgeFeatures, HeteroConv, HeteroConvConfig, NodeFeatures, RelationConvConfig},
     jumping_knowledge::JumpingKnowledge,
     model::{Architecture, MaxKModel, MaxKModelConfig, Representation},
     node_model::{NodeModel, NodeModelConfig},
     pair_norm::PairNorm,
     plain::{ConvKind, PlainModel, PlainModelConfig},
+    pna::{PnaAggregator, PnaConv, PnaConvConfig, PnaScaler},
     pool::{
         Pooled, SagPooling, SagPoolingConfig, Set2Set, Set2SetConfig, TopkPooling,
         TopkPoolingConfig, global_max_pool, global_mean_pool, global_sum_pool,
     },
-    sage::{Aggregator, SageConv, SageConvConfig},
+    rgcn::{RgcnConv, RgcnConvConfig},
+    sage::{SageConv, SageConvConfig},
     sg::{SgConv, SgConvConfig},
     transformer::{TransformerConv, TransformerConvConfig},
 };

@@ -8,24 +8,11 @@ use burn::{
 use sparsek::sparse::Compressed;
 
 use super::{
-    aggregate::{
-        aggregate_max, aggregate_mean, aggregate_mean_compressed, aggregate_sum,
-        aggregate_sum_compressed,
-    },
+    aggregate::{aggregate_mean_compressed, aggregate_sum_compressed},
+    aggregator::Aggregator,
     dense::{linear, linear_added, linear_compressed},
 };
-use crate::graph::Graph;
-
-/// Combines neighbors; zero without incoming edges.
-#[derive(Config, Copy, Debug, PartialEq, Eq)]
-pub enum Aggregator {
-    /// Mean.
-    Mean,
-    /// Sum.
-    Sum,
-    /// Elementwise maximum.
-    Max,
-}
+use crate::graph::{BipartiteGraph, Graph};
 
 /// Configuration of [`SageConv`], with PyG's defaults.
 #[derive(Config, Debug, PartialEq)]
@@ -34,6 +21,8 @@ pub struct SageConvConfig {
     pub d_input: usize,
     /// Output width.
     pub d_output: usize,
+    /// Input width of targets, if it differs from that of sources.
+    pub d_target: Option<usize>,
     /// Combination of neighbors.
     #[config(default = "Aggregator::Mean")]
     pub aggregator: Aggregator,
@@ -54,14 +43,12 @@ pub struct SageConvConfig {
 impl SageConvConfig {
     /// Initializes the parameters.
     pub fn init(&self, device: &Device) -> SageConv {
-        let linear = |width, bias| {
-            let config = LinearConfig::new(self.d_input, width);
-            config.with_bias(bias).init(device)
-        };
+        let linear = |from, to, bias| LinearConfig::new(from, to).with_bias(bias).init(device);
+        let d_target = self.d_target.unwrap_or(self.d_input);
         SageConv {
-            project: self.project.then(|| linear(self.d_input, true)),
-            neighbours: linear(self.d_output, self.bias),
-            root: self.root_weight.then(|| linear(self.d_output, false)),
+            project: self.project.then(|| linear(self.d_input, self.d_input, true)),
+            neighbours: linear(self.d_input, self.d_output, self.bias),
+            root: self.root_weight.then(|| linear(d_target, self.d_output, false)),
             aggregator: self.aggregator,
             normalize: self.normalize,
         }
@@ -99,32 +86,38 @@ pub struct SageConv {
 impl SageConv {
     /// [nodes, d_input] → [nodes, d_output]; panics for other sizes.
     pub fn forward(&self, graph: &Graph, x: Tensor<2>) -> Tensor<2> {
-        let layer = self.root.as_ref();
-        let root = layer.map(|layer| linear(layer, x.clone()));
-        self.finish(self.aggregate(graph, x), root)
+        self.forward_bipartite(graph.bipartite(), x.clone(), x)
     }
 
-    /// Takes compressed rows; maximum and `project` make them dense.
+    /// [sources, d_input] and [targets, d_target] → [targets, d_output]; panics for other sizes.
+    pub fn forward_bipartite(
+        &self,
+        edges: &BipartiteGraph,
+        sources: Tensor<2>,
+        targets: Tensor<2>,
+    ) -> Tensor<2> {
+        edges.check_targets("SageConv", &targets);
+        let root = self.root.as_ref().map(|layer| linear(layer, targets));
+        self.finish(self.aggregate(edges, sources), root)
+    }
+
+    /// Takes compressed rows; maximum, minimum and `project` make them dense.
     pub fn forward_compressed(&self, graph: &Graph, x: &Compressed) -> Tensor<2> {
         let aggregated = match (&self.project, self.aggregator) {
             (None, Aggregator::Mean) => aggregate_mean_compressed(graph, x),
             (None, Aggregator::Sum) => aggregate_sum_compressed(graph, x),
-            _ => self.aggregate(graph, x.to_dense()),
+            _ => self.aggregate(graph.bipartite(), x.to_dense()),
         };
         let layer = self.root.as_ref();
         self.finish(aggregated, layer.map(|layer| linear_compressed(layer, x)))
     }
 
-    fn aggregate(&self, graph: &Graph, x: Tensor<2>) -> Tensor<2> {
+    fn aggregate(&self, edges: &BipartiteGraph, x: Tensor<2>) -> Tensor<2> {
         let x = match &self.project {
             Some(project) => relu(linear(project, x)),
             None => x,
         };
-        match self.aggregator {
-            Aggregator::Mean => aggregate_mean(graph, x),
-            Aggregator::Sum => aggregate_sum(graph, x),
-            Aggregator::Max => aggregate_max(graph, x),
-        }
+        self.aggregator.forward(edges, x)
     }
 
     fn finish(&self, aggregated: Tensor<2>, root: Option<Tensor<2>>) -> Tensor<2> {

@@ -5,12 +5,13 @@ use burn::{
     nn::{Dropout, DropoutConfig, Linear, LinearConfig},
     tensor::{Device, Tensor},
 };
+use sparsek::sparse::MessagePassing;
 
 use super::{
     attention::{attend, split_heads},
     dense::linear,
 };
-use crate::graph::Graph;
+use crate::graph::{BipartiteGraph, Graph};
 
 /// Configuration of [`TransformerConv`], with PyG's defaults.
 #[derive(Config, Debug, PartialEq)]
@@ -28,6 +29,10 @@ pub struct TransformerConvConfig {
     /// Dropout of attention weights.
     #[config(default = 0.0)]
     pub dropout: f64,
+    /// Input width of targets, if it differs from that of sources.
+    pub d_target: Option<usize>,
+    /// Width of edge features, if keys and values depend on any.
+    pub d_edge: Option<usize>,
     /// Whether to add a transform of the node itself.
     #[config(default = true)]
     pub root_weight: bool,
@@ -42,13 +47,15 @@ impl TransformerConvConfig {
         assert!(self.heads > 0, "heads must be at least 1");
         let width = self.heads * self.d_output;
         let d_root = if self.concat { width } else { self.d_output };
-        let linear =
-            |width| LinearConfig::new(self.d_input, width).with_bias(self.bias).init(device);
+        let d_target = self.d_target.unwrap_or(self.d_input);
+        let linear = |from, to| LinearConfig::new(from, to).with_bias(self.bias).init(device);
+        let edge = |d_edge| LinearConfig::new(d_edge, width).with_bias(false).init(device);
         TransformerConv {
-            key: linear(width),
-            query: linear(width),
-            value: linear(width),
-            root: self.root_weight.then(|| linear(d_root)),
+            key: linear(self.d_input, width),
+            query: linear(d_target, width),
+            value: linear(self.d_input, width),
+            edge: self.d_edge.map(edge),
+            root: self.root_weight.then(|| linear(d_target, d_root)),
             dropout: DropoutConfig::new(self.dropout).init(),
             heads: self.heads,
             concat: self.concat,
@@ -56,12 +63,15 @@ impl TransformerConvConfig {
     }
 }
 
-/// PyG's `TransformerConv`: per head, `y[i] = W₁ x[i] + Σ_{j ∈ N(i)} α(i, j) W₂ x[j]` and
-/// `α(i, j) = softmax_j((W₃ x[i]) · (W₄ x[j]) / √d_output)`, where each W has a bias.
+/// PyG's `TransformerConv`: per head,
+/// `y[i] = W₁ x[i] + Σ_{j ∈ N(i)} α(i, j) (W₂ x[j] + W₅ e(i, j))` and
+/// `α(i, j) = softmax_j((W₃ x[i]) · (W₄ x[j] + W₅ e(i, j)) / √d_output)`, where each W but W₅ has a
+/// bias.
 ///
-/// Softmax runs over the edges into a node; repeated edges count repeatedly. Nodes without edges
-/// get `W₁ x[i]`. Deterministic, with gradients; PyG's `beta` and edge features are not supported.
-/// Shi et al., IJCAI 2021.
+/// Terms of W₅ occur with edge features only; they take `edges × heads × d_output` elements of
+/// memory. Softmax runs over the edges into a node; repeated edges count repeatedly. Nodes without
+/// edges get `W₁ x[i]`. Deterministic, with gradients; PyG's `beta` is not supported. Shi et al.,
+/// IJCAI 2021.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -71,7 +81,12 @@ impl TransformerConvConfig {
 /// let device = Device::flex();
 /// let graph = Graph::from_edges(3, [(0, 1), (1, 2)]).unwrap();
 /// let layer = TransformerConvConfig::new(4, 2).with_heads(3).init(&device);
-/// assert_eq!(layer.forward(&graph, Tensor::ones([3, 4], &device)).dims(), [3, 6]);
+/// let x = Tensor::ones([3, 4], &device);
+/// assert_eq!(layer.forward(&graph, x.clone()).dims(), [3, 6]);
+///
+/// let layer = TransformerConvConfig::new(4, 2).with_d_edge(Some(5)).init(&device);
+/// let features = Tensor::ones([2, 5], &device);
+/// assert_eq!(layer.forward_with_edges(&graph, x, features).dims(), [3, 2]);
 /// # }
 /// ```
 #[derive(Module, Debug)]
@@ -79,6 +94,7 @@ pub struct TransformerConv {
     key: Linear,
     query: Linear,
     value: Linear,
+    edge: Option<Linear>,
     root: Option<Linear>,
     dropout: Dropout,
     #[module(skip)]
@@ -89,16 +105,75 @@ pub struct TransformerConv {
 
 impl TransformerConv {
     /// [nodes, d_input] → [nodes, heads × d_output], or [nodes, d_output] for the mean; panics for
-    /// other sizes.
+    /// other sizes. Uses no edge features, whatever `d_edge` is.
     pub fn forward(&self, graph: &Graph, x: Tensor<2>) -> Tensor<2> {
         let edges = graph.messages(&x.device());
-        let of = |layer| split_heads(linear(layer, x.clone()), self.heads);
-        let [query, key, value] = [&self.query, &self.key, &self.value].map(of);
-        let root = (query.dims()[2] as f64).sqrt();
-        let scores = edges.sddmm(query / root, key);
-        let y = attend(&edges, scores, &self.dropout, value, self.concat, None);
+        self.run(&edges, x, None, None)
+    }
+
+    /// Takes `[edges, d_edge]` features in CSR order; panics for other sizes, or without `d_edge`.
+    pub fn forward_with_edges(
+        &self,
+        graph: &Graph,
+        x: Tensor<2>,
+        features: Tensor<2>,
+    ) -> Tensor<2> {
+        let edges = graph.messages(&x.device());
+        self.run(&edges, x, None, Some(features))
+    }
+
+    /// [sources, d_input] and [targets, d_target] → a row per target, as
+    /// [`forward`](Self::forward); panics for other sizes.
+    pub fn forward_bipartite(
+        &self,
+        edges: &BipartiteGraph,
+        sources: Tensor<2>,
+        targets: Tensor<2>,
+    ) -> Tensor<2> {
+        edges.check_targets("TransformerConv", &targets);
+        self.run(&edges.messages(&sources.device()), sources, Some(targets), None)
+    }
+
+    /// [`forward_bipartite`](Self::forward_bipartite) with features, as
+    /// [`forward_with_edges`](Self::forward_with_edges).
+    pub fn forward_bipartite_with_edges(
+        &self,
+        edges: &BipartiteGraph,
+        sources: Tensor<2>,
+        targets: Tensor<2>,
+        features: Tensor<2>,
+    ) -> Tensor<2> {
+        edges.check_targets("TransformerConv", &targets);
+        self.run(&edges.messages(&sources.device()), sources, Some(targets), Some(features))
+    }
+
+    /// Without targets, those are the sources.
+    fn run(
+        &self,
+        edges: &MessagePassing,
+        sources: Tensor<2>,
+        targets: Option<Tensor<2>>,
+        features: Option<Tensor<2>>,
+    ) -> Tensor<2> {
+        let targets = targets.unwrap_or_else(|| sources.clone());
+        let of = |layer, x: &Tensor<2>| split_heads(linear(layer, x.clone()), self.heads);
+        let [key, value] = [&self.key, &self.value].map(|layer| of(layer, &sources));
+        let query = of(&self.query, &targets);
+        let [rows, heads, width] = query.dims();
+        let query = query / (width as f64).sqrt();
+        let mut scores = edges.sddmm(query.clone(), key);
+        let features = features.map(|features| {
+            let edge = self.edge.as_ref().expect("TransformerConv: edge features need a d_edge");
+            of(edge, &features)
+        });
+        if let Some(features) = &features {
+            let queries = edges.gather_targets(query.reshape([rows, heads * width]));
+            let products = (split_heads(queries, heads) * features.clone()).sum_dim(2);
+            scores = scores + products.squeeze_dim::<2>(2);
+        }
+        let y = attend(edges, scores, &self.dropout, value, features, self.concat, None);
         match &self.root {
-            Some(layer) => y + linear(layer, x),
+            Some(layer) => y + linear(layer, targets),
             None => y,
         }
     }
