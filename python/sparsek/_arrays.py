@@ -7,6 +7,9 @@ import scipy.sparse
 
 from . import _native
 
+# Share of nonzero elements from which dense rows are searched as they are.
+LEAST_DENSITY = 0.25
+
 
 def as_array(x):
     """Returns a numpy array. Tensors of other libraries arrive by DLPack, without a copy."""
@@ -61,11 +64,19 @@ def as_rows(x):
     return x
 
 
-def as_matrix(x, dtype, device):
-    """Copies rows to a device."""
+def stays_dense(x, metric, device):
+    """Returns whether a search by a metric takes rows as they are, dense."""
+    if scipy.sparse.issparse(x) or not _native.searches_dense(metric, device):
+        return False
+    return np.count_nonzero(x) >= LEAST_DENSITY * x.size
+
+
+def as_matrix(x, dtype, device, dense=False):
+    """Copies rows to a device, dense arrays as they are if ``dense``, else compressed."""
     if not scipy.sparse.issparse(x):
         values, name = native(x, dtype)
-        return _native.Matrix.from_dense(x.shape, values, name, device)
+        convert = _native.Matrix.from_dense if dense else _native.Matrix.compress
+        return convert(x.shape, values, name, device)
     if not x.has_canonical_format:
         x = x.copy()
         x.sum_duplicates()

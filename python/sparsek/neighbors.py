@@ -19,7 +19,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _native
-from ._arrays import as_matrix, count
+from ._arrays import as_matrix, count, stays_dense
 from ._distances import plain, resolve
 
 __all__ = [
@@ -66,23 +66,27 @@ class _NeighborsBase(BaseEstimator):
         self._fit_X = X
         self.n_samples_fit_ = X.shape[0]
         self.effective_metric_ = self._metric
-        self._index = self._matrix(X)
+        self._index = self._new_index()
         return y
 
-    def _matrix(self, X):
+    def _new_index(self):
+        dense = stays_dense(self._fit_X, self._metric, str(self.device))
+        return _native.Index(self._matrix(self._fit_X, dense), self._metric)
+
+    def _matrix(self, X, dense):
         rows = scipy.sparse.csr_array(X) if scipy.sparse.issparse(X) else X
-        matrix = as_matrix(rows, self._fit_X.dtype, str(self.device))
+        matrix = as_matrix(rows, self._fit_X.dtype, str(self.device), dense)
         return matrix if self._weights is None else matrix.weighted(self._metric, self._weights)
 
-    def _search(self, X):
-        """Returns index and query on the device."""
+    def _search(self, X, dense=True):
+        """Returns index and query on the device; ``dense``: if the index is, dense rows stay so."""
         check_is_fitted(self)
         if not hasattr(self, "_index"):
-            self._index = self._matrix(self._fit_X)
+            self._index = self._new_index()
         if X is None:
             return self._index, None
         X = validate_data(self, X, accept_sparse="csr", dtype=self._fit_X.dtype, reset=False)
-        return self._index, self._matrix(X)
+        return self._index, self._matrix(X, dense and self._index.is_dense)
 
     def kneighbors(self, X=None, n_neighbors=None, return_distance=True):
         """Returns distances and indices of the nearest rows, nearest first.
@@ -103,7 +107,7 @@ class _NeighborsBase(BaseEstimator):
         check_is_fitted(self)
         k = _neighbors(self.n_neighbors if n_neighbors is None else n_neighbors)
         index, query = self._search(X)
-        found = _native.kneighbors(index, query, self._metric, k)
+        found = index.kneighbors(query, k)
         distances, indices = map(np.asarray, found)
         return (distances, indices) if return_distance else indices
 
@@ -195,8 +199,8 @@ class NearestNeighbors(_NeighborsBase):
     def _within(self, X, radius):
         check_is_fitted(self)
         radius = float(self.radius if radius is None else radius)
-        index, query = self._search(X)
-        found = _native.radius_neighbors(index, query, self._metric, radius)
+        index, query = self._search(X, dense=False)
+        found = index.radius_neighbors(query, radius)
         return tuple(map(np.asarray, found))
 
 

@@ -140,7 +140,7 @@ fn is_software(device: &Device) -> bool {
 }
 
 /// Whether a device opens and is a card.
-fn is_card(device: &Device) -> bool {
+pub fn is_card(device: &Device) -> bool {
     #[cfg(feature = "cache")]
     {
         let software = ["llvmpipe", "lavapipe", "softpipe", "swiftshader"];

@@ -20,8 +20,8 @@ mod _native {
     use crate::{
         array::Array,
         device::devices,
-        matrix::{Matrix, pairwise_distances},
-        search::{kneighbors, radius_neighbors},
+        matrix::{Matrix, pairwise_distances, searches_dense},
+        search::Index,
         topk::{topk, topk_mask},
     };
 

@@ -1,9 +1,9 @@
-//! Sparse matrices on a device, and their distances.
+//! Rows on a device, and their distances.
 
 use burn::tensor::{DType, Device, Tensor, TensorData};
 use pyo3::prelude::*;
 use sparsek::{
-    distance::{self, Metric},
+    distance::{self, Measure, Metric},
     io::memory,
     sparse::{Csr, Pattern},
 };
@@ -15,10 +15,35 @@ use crate::{
     worker,
 };
 
-/// A CSR matrix on a device.
+/// Rows on a device: a CSR matrix, or dense for a search that takes them so.
 #[pyclass(frozen)]
 pub struct Matrix {
-    pub(crate) csr: Csr,
+    pub(crate) rows: Rows,
+}
+
+/// Both kinds of rows.
+#[allow(clippy::large_enum_variant, reason = "there is one per argument")]
+#[derive(Clone)]
+pub enum Rows {
+    Sparse(Csr),
+    Dense(Tensor<2>),
+}
+
+impl Rows {
+    /// The rows as a matrix; dense ones are read.
+    pub fn to_csr(&self) -> Result<Csr, Failure> {
+        match self {
+            Self::Sparse(csr) => Ok(csr.clone()),
+            Self::Dense(rows) => Ok(Csr::from_dense(rows.clone())?),
+        }
+    }
+
+    fn weighted(&self, metric: Metric, weights: &[f64]) -> Result<Self, Failure> {
+        Ok(match self {
+            Self::Sparse(csr) => Self::Sparse(distance::weighted(csr, metric, weights)?),
+            Self::Dense(rows) => Self::Dense(distance::weighted(rows, metric, weights)?),
+        })
+    }
 }
 
 #[pymethods]
@@ -39,13 +64,32 @@ impl Matrix {
         worker::run(py, move |_| {
             let device = device::open(&device)?;
             let pattern = Pattern::new(shape[0], shape[1], indptr, indices)?;
-            Ok(Self { csr: upload(pattern, values, &device)? })
+            Ok(Self { rows: Rows::Sparse(upload(pattern, values, &device)?) })
         })
     }
 
-    /// The nonzero elements of a dense array.
+    /// A dense array, as dense rows.
     #[staticmethod]
     fn from_dense(
+        py: Python<'_>,
+        shape: [usize; 2],
+        values: &Bound<'_, PyAny>,
+        dtype: &str,
+        device: String,
+    ) -> PyResult<Self> {
+        let values = read_data(values, dtype)?;
+        worker::run(py, move |_| {
+            let device = device::open(&device)?;
+            check_sizes([("rows", shape[0]), ("columns", shape[1])])?;
+            let dtype = check_dtype(&values, &device)?;
+            let values = TensorData::from_bytes(values.into_bytes(), shape, dtype);
+            Ok(Self { rows: Rows::Dense(Tensor::from_data(values, (&device, dtype))) })
+        })
+    }
+
+    /// The nonzero elements of a dense array, as a CSR matrix.
+    #[staticmethod]
+    fn compress(
         py: Python<'_>,
         shape: [usize; 2],
         values: &Bound<'_, PyAny>,
@@ -63,21 +107,22 @@ impl Matrix {
                     return Err(Failure::Type(reason));
                 }
             };
-            Ok(Self { csr: upload(pattern, values, &device)? })
+            Ok(Self { rows: Rows::Sparse(upload(pattern, values, &device)?) })
         })
     }
 
     /// Scales columns so that distances by `metric` are weighted.
     fn weighted(&self, py: Python<'_>, metric: &str, weights: &Bound<'_, PyAny>) -> PyResult<Self> {
         let (metric, weights) = (parse(metric)?, read::<f64>(weights)?);
-        let csr = self.csr.clone();
-        worker::run(py, move |_| Ok(Self { csr: distance::weighted(&csr, metric, &weights)? }))
+        let rows = self.rows.clone();
+        worker::run(py, move |_| Ok(Self { rows: rows.weighted(metric, &weights)? }))
     }
 
     /// The arrays of scipy's CSR format: offsets, columns and values.
     fn to_csr(&self, py: Python<'_>) -> PyResult<(Array, Array, Array)> {
-        let csr = self.csr.clone();
+        let rows = self.rows.clone();
         worker::run(py, move |_| {
+            let csr = rows.to_csr()?;
             let pattern = csr.pattern();
             let ids = |ids: &[u32]| {
                 let ids: Vec<i32> = ids.iter().map(|&id| id as i32).collect();
@@ -92,13 +137,19 @@ impl Matrix {
     /// Rows and columns.
     #[getter]
     fn shape(&self) -> (usize, usize) {
-        (self.csr.rows(), self.csr.cols())
+        match &self.rows {
+            Rows::Sparse(csr) => (csr.rows(), csr.cols()),
+            Rows::Dense(rows) => rows.dims().into(),
+        }
     }
 
-    /// Entries, explicit zeros included.
+    /// Entries of a CSR matrix, explicit zeros included, or `None`.
     #[getter]
-    fn nnz(&self) -> usize {
-        self.csr.nnz()
+    fn nnz(&self) -> Option<usize> {
+        match &self.rows {
+            Rows::Sparse(csr) => Some(csr.nnz()),
+            Rows::Dense(_) => None,
+        }
     }
 }
 
@@ -111,8 +162,9 @@ pub fn pairwise_distances(
     metric: &str,
 ) -> PyResult<Array> {
     let metric = parse(metric)?;
-    let (x, y) = (x.csr.clone(), y.map(|y| y.csr.clone()));
+    let (x, y) = (x.rows.clone(), y.map(|y| y.rows.clone()));
     worker::run(py, move |_| {
+        let (x, y) = (x.to_csr()?, y.map(|y| y.to_csr()).transpose()?);
         let shape = vec![x.rows(), y.as_ref().unwrap_or(&x).rows()];
         let size = x.dtype().size().max(4);
         let asked = memory::product(&[shape[0], shape[1], size]);
@@ -127,12 +179,41 @@ pub fn parse(metric: &str) -> Result<Metric, Failure> {
     Ok(metric.parse::<Metric>()?)
 }
 
-fn upload(pattern: Pattern, values: TensorData, device: &Device) -> Result<Csr, Failure> {
+/// Whether a search by a metric takes dense rows without compressing them. Software drivers of
+/// Vulkan lack the matrix products.
+#[pyfunction]
+pub fn searches_dense(py: Python<'_>, metric: &str, device: String) -> PyResult<bool> {
+    let measure = Measure::from(parse(metric)?);
+    worker::run(py, move |_| {
+        let device = device::open(&device)?;
+        let multiplies = || device::is_host(&device) || device::is_card(&device);
+        Ok(measure.searches_dense() && multiplies())
+    })
+}
+
+fn check_dtype(values: &TensorData, device: &Device) -> Result<DType, Failure> {
     let dtype = values.dtype();
-    if !device.supports_dtype(dtype) {
-        let reason = format!("the device {device:?} has no {dtype:?}; convert the array");
-        return Err(Failure::Type(reason));
+    match device.supports_dtype(dtype) {
+        true => Ok(dtype),
+        false => {
+            let reason = format!("the device {device:?} has no {dtype:?}; convert the array");
+            Err(Failure::Type(reason))
+        }
     }
+}
+
+fn check_sizes<const N: usize>(sizes: [(&str, usize); N]) -> Result<(), Failure> {
+    let limit = sparsek::sparse::MAX_ENTRIES;
+    match sizes.into_iter().find(|&(_, found)| found > limit) {
+        Some((what, found)) => {
+            Err(Failure::Value(format!("{what}: {found} exceed the limit of {limit}")))
+        }
+        None => Ok(()),
+    }
+}
+
+fn upload(pattern: Pattern, values: TensorData, device: &Device) -> Result<Csr, Failure> {
+    let dtype = check_dtype(&values, device)?;
     Ok(Csr::new(pattern, Tensor::from_data(values, (device, dtype)))?)
 }
 
@@ -145,12 +226,7 @@ fn compress<T: burn::tensor::Element + PartialEq + Default>(
     let zero = T::default();
     let entries = dense.iter().filter(|value| **value != zero).count();
     // Columns of more entries than u32 counts are refused before offsets wrap.
-    let limit = sparsek::sparse::MAX_ENTRIES;
-    for (what, found) in [("rows", rows), ("columns", cols), ("entries", entries)] {
-        if found > limit {
-            return Err(Failure::Value(format!("{what}: {found} exceed the limit of {limit}")));
-        }
-    }
+    check_sizes([("rows", rows), ("columns", cols), ("entries", entries)])?;
     let mut indptr = Vec::with_capacity(rows + 1);
     let mut indices = Vec::with_capacity(entries);
     let mut kept = Vec::with_capacity(entries);

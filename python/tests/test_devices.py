@@ -30,6 +30,13 @@ def test_devices_agree(device):
     )
     np.testing.assert_array_equal(found[1], expected[1])
     np.testing.assert_array_equal(found[0], expected[0])
+    # Whole numbers: sums are exact. Dense rows where the device multiplies matrices.
+    found, expected = (
+        NearestNeighbors(n_neighbors=5, metric="sqeuclidean", device=name).fit(x).kneighbors()
+        for name in (device, "cpu")
+    )
+    np.testing.assert_array_equal(found[1], expected[1])
+    np.testing.assert_array_equal(found[0], expected[0])
 
 
 @pytest.mark.parametrize("device", sparsek.devices())

@@ -125,6 +125,91 @@ def test_radius_as_scikit_learn(metric, ordered):
             np.testing.assert_allclose(graph.toarray(), other.toarray(), rtol=1e-9, atol=1e-9)
 
 
+# Searched as they are, by a matrix product.
+DENSE = ["correlation", "cosine", "dot", "euclidean", "sqeuclidean"]
+# Names of scikit-learn, whose Bray-Curtis is another for negative elements.
+THEIRS = {"manhattan": "cityblock", "minkowski": "minkowski"} | {
+    name: name for name in ("canberra", "chebyshev", "correlation", "cosine", "euclidean")
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("metric", METRICS)
+def test_dense_rows(metric, dtype):
+    generator = np.random.default_rng(10)
+    x, y = cleaned(metric, generator.normal(size=(500, 17))), generator.normal(size=(70, 17))
+    y = cleaned(metric, y)
+    x, y = x.astype(dtype), y.astype(dtype)
+    if metric == "jensen-shannon":
+        # scipy's shares sum to 1 only to rounding.
+        x, y = x / x.sum(axis=1, keepdims=True), y / y.sum(axis=1, keepdims=True)
+    search = NearestNeighbors(n_neighbors=11, metric=metric, p=3, device="cpu").fit(x)
+    assert search._index.is_dense == (metric in DENSE)
+    found = search.kneighbors(y)
+    assert found[0].dtype == dtype and found[1].dtype == np.int64
+    tolerance = 1e-9 if dtype == np.float64 else 2e-5
+    if metric in ("hellinger", "jensen-shannon") and dtype == np.float32:
+        tolerance = 2e-3
+    expected = distances(metric, y, x)
+    assert_neighbors(found, expected, largest=metric == "dot", tolerance=tolerance)
+    if metric in THEIRS and dtype == np.float64:
+        params = {"p": 3} if metric == "minkowski" else {}
+        theirs = sklearn.neighbors.NearestNeighbors(
+            n_neighbors=11, metric=THEIRS[metric], algorithm="brute", **params
+        ).fit(x)
+        for query in (y, None):
+            ours, other = search.kneighbors(query), theirs.kneighbors(query)
+            np.testing.assert_allclose(ours[0], other[0], rtol=1e-9, atol=1e-9)
+            np.testing.assert_array_equal(ours[1], other[1])
+
+
+@pytest.mark.parametrize("metric", [*DENSE, "manhattan"])
+def test_kinds_of_rows_mix(metric):
+    generator = np.random.default_rng(11)
+    x, y = random_rows(generator, 90, 12, 0.6), random_rows(generator, 30, 12, 0.6)
+    x[:, 0], x[:, 1], y[:, 0], y[:, 1] = 1, 2, 2, 1
+    search = NearestNeighbors(n_neighbors=6, radius=1.5, metric=metric, device="cpu")
+    results = []
+    for index in (x, scipy.sparse.csr_array(x)):
+        search.fit(index)
+        for query in (y, scipy.sparse.csr_array(y)):
+            results.append((search.kneighbors(query), search.radius_neighbors_graph(query)))
+    expected = distances(metric, y, x)
+    for found, graph in results:
+        assert_neighbors(found, expected, largest=metric == "dot")
+        np.testing.assert_array_equal(graph.toarray(), results[-1][1].toarray())
+
+
+def test_rows_of_mostly_zeros_are_compressed():
+    x = random_rows(np.random.default_rng(12), 80, 40, 0.05)
+    x[:, 0] = 1
+    search = NearestNeighbors(n_neighbors=4, metric="euclidean", device="cpu").fit(x)
+    assert not search._index.is_dense
+    assert_neighbors(search.kneighbors(x + 1), distances("euclidean", x + 1, x))
+
+
+@pytest.mark.parametrize("metric", DENSE)
+def test_special_dense_rows(metric):
+    x = np.random.default_rng(13).integers(-2, 3, (60, 5)).astype(np.float64)
+    # Duplicates, a zero row, and numbers whose squares leave the range of float32.
+    x[3], x[7], x[20] = x[2], x[2], 0
+    if metric != "dot":
+        x[30:33] *= 1e30
+    x = x.astype(np.float32)
+    search = NearestNeighbors(n_neighbors=59, metric=metric, device="cpu")
+    dense = search.fit(x).kneighbors()
+    assert search._index.is_dense
+    sparse = search.fit(scipy.sparse.csr_array(x)).kneighbors()
+    finite = np.isfinite(sparse[0]) & (np.abs(sparse[0]) < 1e9)
+    np.testing.assert_array_equal(np.isnan(dense[0]), np.isnan(sparse[0]))
+    np.testing.assert_allclose(dense[0][finite], sparse[0][finite], rtol=1e-5, atol=1e-5)
+    for row in (2, 3, 7):
+        nearest = [other for other in (2, 3, 7) if other != row]
+        if metric in ("euclidean", "sqeuclidean"):
+            found = dense[1][row, : (dense[0][row] == 0).sum()]
+            assert set(nearest) <= set(found) and (np.diff(found) > 0).all()
+
+
 def test_similarities():
     x = random_rows(np.random.default_rng(2), 40, 20, 0.5)
     search = NearestNeighbors(n_neighbors=40, radius=0.5, metric="inner-product", device="cpu")
@@ -146,7 +231,35 @@ def test_weights_of_columns():
     assert_neighbors(search.kneighbors(y), distances("manhattan", y, x, w=w))
     search = NearestNeighbors(metric="seuclidean", device="cpu").fit(x)
     scaled = distances("euclidean", y / x.std(axis=0, ddof=1), x / x.std(axis=0, ddof=1))
+    assert search._index.is_dense
     assert_neighbors(search.kneighbors(y), scaled)
+    for metric in ("euclidean", "cosine", "sqeuclidean"):
+        search = NearestNeighbors(metric=metric, metric_params={"w": w}, device="cpu").fit(x)
+        assert search._index.is_dense
+        assert_neighbors(search.kneighbors(y), distances(metric, y, x, w=w))
+    # A weight of infinity leaves zeros alone, as in a matrix.
+    x[:, 2] = y[:, 2] = 0
+    w[2] = np.inf
+    search = NearestNeighbors(metric="euclidean", metric_params={"w": w}, device="cpu").fit(x)
+    kept = np.delete(w, 2)
+    expected = distances("euclidean", np.delete(y, 2, 1), np.delete(x, 2, 1), w=kept)
+    assert_neighbors(search.kneighbors(y), expected)
+
+
+def test_many_dense_queries():
+    # More than a part of queries: 16,384.
+    x = np.random.default_rng(14).integers(1, 40, (17_000, 3)).astype(np.float32)
+    search = NearestNeighbors(n_neighbors=3, metric="sqeuclidean", device="cpu").fit(x)
+    assert search._index.is_dense
+    found, indices = search.kneighbors()
+    assert (indices != np.arange(17_000)[:, None]).all()
+    np.testing.assert_array_equal(((x[indices] - x[:, None]) ** 2).sum(axis=2), found)
+    rows = slice(16_380, 16_390)
+    every = ((x[rows, None] - x[None]) ** 2).sum(axis=2)
+    every[np.arange(10), np.arange(16_380, 16_390)] = np.inf
+    # Whole numbers: ties go to the lowest row.
+    order = np.argsort(every, axis=1, kind="stable")[:, :3]
+    np.testing.assert_array_equal(indices[rows], order)
 
 
 def test_many_queries():
@@ -225,6 +338,7 @@ def test_estimators_travel():
     x, y = load_iris(return_X_y=True)
     for fitted in (
         NearestNeighbors(device="cpu").fit(x),
+        NearestNeighbors(metric="cosine", device="cpu").fit(x),
         KNeighborsClassifier(device="cpu").fit(x, y),
         NearestNeighbors(metric_params={"w": [1, 2, 3, 4]}, metric="l1", device="cpu").fit(
             scipy.sparse.csr_array(x)

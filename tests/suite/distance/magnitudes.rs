@@ -13,7 +13,10 @@ use sparsek_tests::{
     sparse::{Sparse, pattern, rounded, upload, vector},
 };
 
-use crate::distance::common::{distances, neighbors};
+use crate::distance::{
+    common::{distances, neighbors},
+    gradients::METRICS,
+};
 
 pub fn add(cases: &mut Cases, backend: &Backend) {
     let forced = backend.client.iter().flat_map(|_| ROUTINES.map(Some));
@@ -276,9 +279,7 @@ fn nearest(backend: &Backend, metric: Metric) -> Outcome {
 fn gradients(backend: &Backend) -> Result<(), String> {
     let device = backend.device.clone().autodiff();
     let base = rounded::<f32>(&Sparse::ALL[2].matrix(4));
-    for metric in
-        [Metric::Dot, Metric::Euclidean, Metric::SqEuclidean, Metric::Cosine, Metric::Manhattan]
-    {
+    for metric in METRICS {
         let of = |by: f64| -> Result<Vec<f64>, String> {
             let csr = multiplied(&base, [by; 2]);
             let values: Tensor<1> = vector::<f32>(&csr.weights, &device).require_grad();

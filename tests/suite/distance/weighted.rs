@@ -48,6 +48,11 @@ fn of_metric(backend: &Backend, metric: Metric) -> Result<(), String> {
             }
             (other, _) => return Err(format!("{metric}: {other:?}")),
         };
+        let dense = weighted(&on_x.to_dense(), metric, &w).map_err(|e| e.to_string())?;
+        let [dense, sparse] = [dense, x_scaled.to_dense()].map(|rows| rows.into_data());
+        if dense != sparse {
+            return Err(format!("{metric}: dense rows are scaled otherwise"));
+        }
         let found = pairwise_distances(&x_scaled, Some(&y_scaled), metric);
         let found = found.map_err(|e| e.to_string())?.into_data();
         let found: Vec<f64> = found.iter::<f64>().collect();

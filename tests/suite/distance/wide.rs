@@ -80,7 +80,17 @@ fn of_metric(backend: &Backend, metric: Metric, routine: Option<Routine>, cols: 
 
 fn gradients(backend: &Backend, cols: usize) -> Result<(), String> {
     let device = backend.device.clone().autodiff();
-    for metric in [Metric::Dot, Metric::Euclidean, Metric::Cosine, Metric::Manhattan] {
+    for metric in [
+        Metric::Dot,
+        Metric::Euclidean,
+        Metric::Cosine,
+        Metric::Manhattan,
+        Metric::BrayCurtis,
+        Metric::Canberra,
+        Metric::Hellinger,
+        Metric::JensenShannon,
+        Metric::Minkowski(3.0),
+    ] {
         let [x, y] = [1, 2].map(|seed| rounded::<f32>(&Sparse::ALL[2].matrix(seed)));
         let of = |x: &Csr, y: &Csr| {
             let [x, y] = [x, y].map(|csr| {

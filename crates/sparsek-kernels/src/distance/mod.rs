@@ -37,6 +37,7 @@ mod prepare;
 mod radius;
 mod semiring;
 mod sizes;
+mod slopes;
 #[cfg(feature = "kernels")]
 mod tensor_core;
 mod tuning;
@@ -65,12 +66,13 @@ pub use self::{
 pub use self::{
     host::{HostMatrix, HostPair},
     metric::{Distance, DynMetric, Each},
-    metrics::{Metric, UnknownMetric},
+    metrics::{Metric, UnknownMetric, divisor},
     semiring::{
         Algebra, Dense, Gradient, HostSemiring, Inner, Real, Rescale, Strategy, Sums,
         host as formulas,
     },
     sizes::{inspects_values, is_wide, radius_blocks},
+    slopes::host as slopes_of_columns,
     tuning::RADIUS_BLOCK,
     types::{ROUTINES, Routine},
 };

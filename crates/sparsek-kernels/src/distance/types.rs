@@ -71,8 +71,7 @@ pub struct Prepared {
     /// Prepared values, of [`Self::dtype`].
     pub values: Handle,
     /// Norm and second norm per row, interleaved; with
-    /// [`Rescale::Rows`](crate::distance::Rescale::Rows) and a gradient, the row's power of two is
-    /// second.
+    /// [`Gradient::Angle`](crate::distance::Gradient::Angle), the row's power of two is second.
     pub norms: Handle,
     /// f64 for f64, else f32.
     pub dtype: ElemType,

@@ -4,7 +4,7 @@ use sparsek_kernels::distance::{Distance, Metric, Routine, inspects_values};
 #[cfg(feature = "kernels")]
 use sparsek_kernels::distance::{DynMetric, HostSemiring, Semiring};
 
-use super::error::DistanceError;
+use super::{dense::Form, error::DistanceError};
 use crate::{ops::DistanceSpec, sparse::Csr};
 
 /// A distance: a [`Metric`] or a custom semiring.
@@ -84,6 +84,20 @@ impl Measure {
     /// Forces a routine; `None` chooses.
     pub fn with_routine(self, routine: Option<Routine>) -> Self {
         Self { routine, ..self }
+    }
+
+    /// Whether [`NearestNeighbors`](super::NearestNeighbors) searches dense rows by a matrix
+    /// product, without converting them. So it does by `Euclidean`, `SqEuclidean`, `Cosine`,
+    /// `Correlation` and `Dot`, unless a routine is forced.
+    ///
+    /// ```
+    /// use sparsek::distance::{Measure, Metric};
+    ///
+    /// assert!(Measure::from(Metric::Cosine).searches_dense());
+    /// assert!(!Measure::from(Metric::Jaccard).searches_dense());
+    /// ```
+    pub fn searches_dense(&self) -> bool {
+        Form::of(self).is_some()
     }
 
     /// The metric, unless custom.

@@ -33,9 +33,21 @@ use crate::{
 ///
 /// # Gradient
 ///
-/// For both matrices, with [`Metric::Dot`](super::Metric::Dot), `Euclidean`, `SqEuclidean`,
-/// `Cosine` and `Manhattan`; deterministic, 0 without slope (equal rows or values). Takes another
-/// `[m, n]` and the pairs of entries per column. The host transposes the patterns.
+/// For both matrices, deterministic. Pairs of rows with an infinite or NaN distance have none.
+///
+/// | metric | gradient where there is no slope |
+/// |---|---|
+/// | [`Dot`](super::Metric::Dot), `SqEuclidean`, `Cosine`, `Correlation` | there always is one |
+/// | `Euclidean` | 0 for equal rows |
+/// | `Manhattan`, `BrayCurtis` | that of a difference or sum of 0 is 0, the mean of both sides |
+/// | `Minkowski` | 0 for equal values, also where it is infinite (p < 1) |
+/// | `Canberra` | 0 for equal values; a zero has −1 / y, the mean of both sides |
+/// | `Hellinger`, `JensenShannon` | 0 for equal rows, and of zeros, where it may be −∞ |
+/// | `KullbackLeibler`, `SymmetricKl` | 0 of zeros |
+///
+/// Takes another `[m, n]` and the pairs of entries per column. `BrayCurtis` also takes the sums
+/// Σ |x + y| as distances; `Minkowski` evaluates each entry with each row of the other matrix. The
+/// host transposes the patterns.
 ///
 /// # Errors
 ///

@@ -47,6 +47,8 @@ pub trait Rows: Clone {
     ) -> impl Future<Output = Result<Csr, CsrError>>;
     /// The measure for parts of these rows, so that they get the distances of the whole.
     fn measure_of_parts(&self, measure: Measure) -> Measure;
+    /// Columns times factors; zeros stay zeros.
+    fn scale_cols(&self, factors: Tensor<1>) -> Self;
     /// Whether rows are searched without a conversion.
     fn is_direct(measure: &Measure) -> bool;
     /// The k nearest of a checked request.
@@ -101,6 +103,10 @@ impl Rows for Csr {
 
     fn measure_of_parts(&self, measure: Measure) -> Measure {
         measure.to_parts_of(self)
+    }
+
+    fn scale_cols(&self, factors: Tensor<1>) -> Self {
+        self.scale_cols(factors)
     }
 
     fn is_direct(_measure: &Measure) -> bool {
@@ -186,8 +192,16 @@ impl Rows for Tensor<2> {
         measure
     }
 
+    fn scale_cols(&self, factors: Tensor<1>) -> Self {
+        let dtype = self.dtype();
+        let zeros = self.clone().equal_elem(0.0);
+        let scaled = self.clone().cast(factors.dtype()) * factors.unsqueeze();
+        // As in a matrix, also where the factor is infinite.
+        scaled.mask_fill(zeros, 0.0).cast(dtype)
+    }
+
     fn is_direct(measure: &Measure) -> bool {
-        Form::of(measure).is_some()
+        measure.searches_dense()
     }
 
     async fn nearest(

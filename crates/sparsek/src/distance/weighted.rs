@@ -3,11 +3,11 @@
 use burn::tensor::{Tensor, TensorData};
 use sparsek_kernels::distance::Metric;
 
-use super::error::DistanceError;
-use crate::{ops::distance_dtype, sparse::Csr};
+use super::{error::DistanceError, samples::Samples};
+use crate::ops::distance_dtype;
 
 /// Scales columns so that a metric of the results is SciPy's `cdist(x, y, metric, w=weights)` of
-/// the matrices. Scale index and queries alike.
+/// the rows, sparse or dense. Scale index and queries alike.
 ///
 /// | metric | with weights | factor of a column |
 /// |---|---|---|
@@ -19,8 +19,8 @@ use crate::{ops::distance_dtype, sparse::Csr};
 /// | `Chebyshev` | max \|x − y\| where w > 0 | 1 if w > 0, else 0 |
 ///
 /// `seuclidean` with variances V is `Euclidean` with weights 1 / V; those of
-/// [`Csr::col_variances`]`(1)` are scikit-learn's default. Factors and products are rounded to f64
-/// or f32, and to the dtype. Differentiable.
+/// [`Csr::col_variances`](crate::sparse::Csr::col_variances)`(1)` are scikit-learn's default.
+/// Factors and products are rounded to f64 or f32, and to the dtype. Differentiable.
 ///
 /// # Errors
 ///
@@ -40,7 +40,7 @@ use crate::{ops::distance_dtype, sparse::Csr};
 /// let d = pairwise_distances(&x, None, Metric::Manhattan).unwrap();
 /// d.into_data().assert_eq(&TensorData::from([[0.0, 5.0], [5.0, 0.0]]), false);
 /// ```
-pub fn weighted(x: &Csr, metric: Metric, weights: &[f64]) -> Result<Csr, DistanceError> {
+pub fn weighted<S: Samples>(x: &S, metric: Metric, weights: &[f64]) -> Result<S, DistanceError> {
     let factor: &dyn Fn(f64) -> f64 = match metric {
         Metric::Manhattan | Metric::BrayCurtis => &|w| w,
         Metric::Euclidean | Metric::SqEuclidean | Metric::Dot | Metric::Cosine => &f64::sqrt,

@@ -11,7 +11,7 @@ use burn::{
     },
     tensor::{DType, IntDType},
 };
-use sparsek_kernels::distance::{Distance, Routine};
+use sparsek_kernels::distance::{Distance, Gradient, Routine};
 
 /// A distance, and facts about two matrices.
 #[derive(Clone, Copy, Debug)]
@@ -94,6 +94,15 @@ pub struct NearestSpec {
     pub index: IntDType,
 }
 
+/// A gradient for the values of the first matrix.
+#[derive(Clone, Copy, Debug)]
+pub struct GradientSpec {
+    /// The distance.
+    pub by: DistanceSpec,
+    /// Its gradient by this matrix.
+    pub slope: Gradient,
+}
+
 /// A radius search.
 #[derive(Clone, Copy, Debug)]
 pub struct RadiusSpec {
@@ -120,8 +129,8 @@ mod shapes {
     use sparsek_kernels::distance::radius_blocks;
 
     use super::{
-        CsrTensorsMetadata, DistanceSpec, NearestSpec, RadiusSpec, TransposedMetadata,
-        TransposedPatternMetadata, distance_dtype,
+        CsrTensorsMetadata, DistanceSpec, GradientSpec, NearestSpec, RadiusSpec,
+        TransposedMetadata, TransposedPatternMetadata, distance_dtype,
     };
 
     pub(super) fn one(_values: &TensorSpec) -> TensorSpec {
@@ -172,7 +181,8 @@ mod shapes {
         _y_transposed: &TransposedPatternMetadata,
         _upstream: &TensorSpec,
         _distances: &TensorSpec,
-        _spec: &DistanceSpec,
+        _divisors: &TensorSpec,
+        _spec: &GradientSpec,
     ) -> TensorSpec {
         x.values.clone()
     }
@@ -229,6 +239,7 @@ pub trait DistanceOps: Backend {
 )]
 pub trait DistanceGradientOps: Backend {
     /// Gradient of [`DistanceOps::pairwise`] for the values of `x`, with renumbered columns.
+    /// `divisors`: distances by [`divisor`](sparsek_kernels::distance::divisor), else `distances`.
     #[fusion(meta = shapes::gradient)]
     fn pairwise_gradient(
         #[extension_type] x: CsrTensors<Self>,
@@ -236,6 +247,7 @@ pub trait DistanceGradientOps: Backend {
         #[extension_type] y_transposed: TransposedPattern<Self>,
         upstream: FloatTensor<Self>,
         distances: FloatTensor<Self>,
-        spec: DistanceSpec,
+        divisors: FloatTensor<Self>,
+        spec: GradientSpec,
     ) -> FloatTensor<Self>;
 }

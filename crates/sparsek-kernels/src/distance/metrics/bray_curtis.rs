@@ -4,17 +4,48 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::semiring::{Algebra, Rescale, Semiring, Strategy, Sums},
+    distance::semiring::{Algebra, Gradient, Rescale, Semiring, Strategy, Sums},
     semiring,
 };
 
 /// Bray-Curtis distance.
 pub struct BrayCurtis;
 
+/// Σ |x + y|, by which slopes of [`BrayCurtis`] are divided.
+pub struct Divisor;
+
+semiring! {
+    #[cube]
+    impl Semiring for Divisor {
+        const ALGEBRA: Algebra = Algebra::NORMS.symmetric();
+        const STRATEGY: Strategy = Strategy::UNION.dense(None);
+
+        fn norm<S: Float>(a: S, _p: S) -> S {
+            a.abs()
+        }
+
+        fn product<S: Float>(a: S, b: S, _p: S) -> S {
+            (a + b).abs() - (a.abs() + b.abs())
+        }
+
+        fn core<S: Float>(sums: Sums<S>) -> S {
+            sums.x + sums.y + sums.total
+        }
+
+        fn scale<S: Float>(sums: Sums<S>) -> S {
+            sums.x + sums.y
+        }
+
+        fn direct<S: Float>(a: S, b: S, _p: S) -> S {
+            (a + b).abs()
+        }
+    }
+}
+
 semiring! {
     #[cube]
     impl Semiring for BrayCurtis {
-        const ALGEBRA: Algebra = Algebra { other: true, ..Algebra::NORMS.symmetric() };
+        const ALGEBRA: Algebra = Algebra { other: true, ..Algebra::NORMS.symmetric().gradient(Gradient::BrayCurtis) };
         const STRATEGY: Strategy = Strategy::UNION.dense(None).rescale(Rescale::Pair);
 
         fn norm<S: Float>(a: S, _p: S) -> S {

@@ -4,7 +4,7 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::semiring::{Algebra, Semiring, Strategy, Sums, quotient},
+    distance::semiring::{Algebra, Gradient, Semiring, Strategy, Sums, quotient},
     semiring,
 };
 
@@ -18,7 +18,7 @@ pub struct Canberra;
 semiring! {
     #[cube]
     impl Semiring for Canberra {
-        const ALGEBRA: Algebra = Algebra::NORMS.symmetric();
+        const ALGEBRA: Algebra = Algebra::NORMS.symmetric().gradient(Gradient::Canberra);
         const STRATEGY: Strategy = Strategy::UNION.dense(None);
 
         fn norm<S: Float>(a: S, _p: S) -> S {

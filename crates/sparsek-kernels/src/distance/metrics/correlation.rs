@@ -6,7 +6,7 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::semiring::{Algebra, Inner, Rescale, Semiring, Strategy, Sums},
+    distance::semiring::{Algebra, Gradient, Inner, Rescale, Semiring, Strategy, Sums},
     semiring,
 };
 
@@ -16,7 +16,7 @@ pub struct Correlation;
 semiring! {
     #[cube]
     impl Semiring for Correlation {
-        const ALGEBRA: Algebra = Algebra::NORMS.symmetric();
+        const ALGEBRA: Algebra = Algebra::NORMS.symmetric().gradient(Gradient::Correlation);
         const STRATEGY: Strategy = Strategy::SUMS.inner(Inner::Values).rescale(Rescale::Rows);
 
         fn norm<S: Float>(a: S, _p: S) -> S {

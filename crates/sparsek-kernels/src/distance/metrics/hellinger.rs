@@ -5,7 +5,7 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::semiring::{Algebra, Rescale, Semiring, Strategy, Sums},
+    distance::semiring::{Algebra, Gradient, Rescale, Semiring, Strategy, Sums},
     semiring,
 };
 
@@ -15,7 +15,7 @@ pub struct Hellinger;
 semiring! {
     #[cube]
     impl Semiring for Hellinger {
-        const ALGEBRA: Algebra = Algebra { prepared: true, ..Algebra::NORMS.symmetric() };
+        const ALGEBRA: Algebra = Algebra { prepared: true, ..Algebra::NORMS.symmetric().gradient(Gradient::Hellinger) };
         const STRATEGY: Strategy = Strategy::DIRECT.rescale(Rescale::Rows);
 
         fn norm<S: Float>(a: S, _p: S) -> S {

@@ -7,7 +7,7 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::semiring::{Algebra, Rescale, Semiring, Strategy, Sums, infinity},
+    distance::semiring::{Algebra, Gradient, Rescale, Semiring, Strategy, Sums, infinity},
     semiring,
 };
 
@@ -21,7 +21,11 @@ semiring! {
     #[cube]
     impl Semiring for JensenShannon {
         const ALGEBRA: Algebra =
-            Algebra { prepared: true, logarithms: true, ..Algebra::NORMS.symmetric() };
+            Algebra {
+            prepared: true,
+            logarithms: true,
+            ..Algebra::NORMS.symmetric().gradient(Gradient::JensenShannon)
+        };
         const STRATEGY: Strategy = Strategy::UNION.dense(None).rescale(Rescale::Rows);
 
         fn norm<S: Float>(a: S, _p: S) -> S {

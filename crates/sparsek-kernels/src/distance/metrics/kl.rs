@@ -7,7 +7,7 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::semiring::{Algebra, Dense, Semiring, Strategy, Sums, infinity},
+    distance::semiring::{Algebra, Dense, Gradient, Semiring, Strategy, Sums, infinity},
     semiring,
 };
 
@@ -24,7 +24,12 @@ semiring! {
     #[cube]
     impl Semiring for KullbackLeibler {
         const ALGEBRA: Algebra =
-            Algebra { other: true, covered: true, logarithms: true, ..Algebra::NORMS };
+            Algebra {
+            other: true,
+            covered: true,
+            logarithms: true,
+            ..Algebra::NORMS.gradient(Gradient::Kl)
+        };
         const STRATEGY: Strategy = Strategy::PRODUCTS.dense(Some(Dense::Left));
 
         fn norm<S: Float>(a: S, _p: S) -> S {

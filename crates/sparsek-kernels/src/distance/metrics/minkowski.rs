@@ -4,7 +4,7 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::semiring::{Algebra, Dense, Rescale, Semiring, Strategy, Sums},
+    distance::semiring::{Algebra, Dense, Gradient, Rescale, Semiring, Strategy, Sums},
     semiring,
 };
 
@@ -52,7 +52,11 @@ semiring! {
     #[cube]
     impl Semiring for Minkowski {
         const ALGEBRA: Algebra =
-            Algebra { logarithms: true, parameter: true, ..Algebra::NORMS.symmetric() };
+            Algebra {
+            logarithms: true,
+            parameter: true,
+            ..Algebra::NORMS.symmetric().gradient(Gradient::Minkowski)
+        };
         const STRATEGY: Strategy =
             Strategy::UNION.dense(Some(Dense::Halves)).rescale(Rescale::Differences(1));
 

@@ -20,7 +20,7 @@ mod symmetric_kl;
 use std::{fmt, str::FromStr};
 
 pub use self::{
-    bray_curtis::BrayCurtis,
+    bray_curtis::{BrayCurtis, Divisor},
     canberra::Canberra,
     chebyshev::Chebyshev,
     correlation::Correlation,
@@ -37,7 +37,10 @@ pub use self::{
     sqeuclidean::SqEuclidean,
     symmetric_kl::SymmetricKl,
 };
-use super::metric::{Distance, DynMetric};
+use super::{
+    metric::{Distance, DynMetric},
+    semiring::Gradient,
+};
 
 macro_rules! metrics {
     ($($(#[$doc:meta])* $name:ident = $text:literal;)*) => {
@@ -119,6 +122,11 @@ metrics! {
     KullbackLeibler = "kl";
     /// Σ (x − y) ln(x / y).
     SymmetricKl = "symmetric-kl";
+}
+
+/// Distance by which a gradient divides, if any: take it of the same rows.
+pub fn divisor(slope: Gradient) -> Option<&'static dyn Distance> {
+    (slope == Gradient::BrayCurtis).then(DynMetric::<Divisor>::of)
 }
 
 impl Metric {

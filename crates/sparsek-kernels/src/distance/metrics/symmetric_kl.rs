@@ -5,7 +5,7 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::semiring::{Algebra, Rescale, Semiring, Strategy, Sums, infinity},
+    distance::semiring::{Algebra, Gradient, Rescale, Semiring, Strategy, Sums, infinity},
     semiring,
 };
 
@@ -21,7 +21,7 @@ semiring! {
             other: true,
             covered: true,
             logarithms: true,
-            ..Algebra::NORMS.symmetric()
+            ..Algebra::NORMS.symmetric().gradient(Gradient::SymmetricKl)
         };
         const STRATEGY: Strategy = Strategy::PRODUCTS.rescale(Rescale::Careful);
 

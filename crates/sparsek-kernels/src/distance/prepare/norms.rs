@@ -10,7 +10,7 @@ use crate::{
     device::accumulator,
     distance::{
         launch::planes_for,
-        semiring::{Parameter, Rescale, Semiring, combine},
+        semiring::{Gradient, Parameter, Rescale, Semiring, combine},
         types::{Matrix, Prepared},
     },
     error::KernelError,
@@ -176,7 +176,7 @@ fn norms_kernel<M: Semiring, E: Float, S: Float>(
     }
     if UNIT_POS_X == 0 {
         norms[2 * row] = norm;
-        if comptime!(M::STRATEGY.rescale == Some(Rescale::Rows) && M::ALGEBRA.gradient.is_some()) {
+        if comptime!(M::ALGEBRA.gradient == Some(Gradient::Angle)) {
             norms[2 * row + 1] = power::<S>(shift);
         } else {
             norms[2 * row + 1] = second;

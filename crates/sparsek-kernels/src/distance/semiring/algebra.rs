@@ -11,6 +11,39 @@ pub enum Gradient {
     Angle,
     /// Σ |a − b|.
     Sign,
+    /// 1 − cov(a, b) / (σ(a) σ(b)), norms sums and sums of squares.
+    Correlation,
+    /// Σ |a − b| / (|a| + |b|).
+    Canberra,
+    /// Σ |a − b| / Σ |a + b|.
+    BrayCurtis,
+    /// (Σ |a − b|^p)^(1/p).
+    Minkowski,
+    /// √(1 − Σ √a √b) of shares, norms sums, prepared values their roots.
+    Hellinger,
+    /// √(½ Σ a ln(a / m) + ½ Σ b ln(b / m)), m = (a + b) / 2, of shares, norms sums.
+    JensenShannon,
+    /// Σ a ln(a / b).
+    Kl,
+    /// Σ b ln(b / a): [`Kl`](Self::Kl) by its second row.
+    KlOfSecond,
+    /// Σ (a − b) ln(a / b).
+    SymmetricKl,
+}
+
+impl Gradient {
+    /// The gradient by the second row's values.
+    pub const fn of_second(self) -> Self {
+        match self {
+            Self::Kl => Self::KlOfSecond,
+            symmetric => symmetric,
+        }
+    }
+
+    /// Whether slopes are of prepared values.
+    pub const fn takes_prepared_values(self) -> bool {
+        matches!(self, Self::Angle | Self::Correlation | Self::Hellinger | Self::JensenShannon)
+    }
 }
 
 /// What is true of a distance. Begin with a constant such as [`Algebra::NORMS`].

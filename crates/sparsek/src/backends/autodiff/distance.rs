@@ -11,9 +11,11 @@ use burn_autodiff::{
     ops::{Backward, Ops, OpsKind},
 };
 
+use sparsek_kernels::distance::{Gradient, divisor};
+
 use crate::ops::{
-    CsrTensors, DistanceGradientOps, DistanceOps, DistanceSpec, NearestSpec, RadiusSpec,
-    Transposed, TransposedPattern,
+    CsrTensors, DistanceGradientOps, DistanceOps, DistanceSpec, GradientSpec, NearestSpec,
+    RadiusSpec, Transposed, TransposedPattern,
 };
 
 /// A matrix in the numbering of [`Transposed`].
@@ -37,14 +39,24 @@ impl<B: Backend> std::fmt::Debug for State<B> {
     }
 }
 
+/// `pairs`: upstream gradient, distances and divisors.
 fn gradient<B: DistanceGradientOps>(
     x: Matrix<B>,
     y: Matrix<B>,
-    upstream: FloatTensor<B>,
-    distances: FloatTensor<B>,
-    spec: DistanceSpec,
+    [upstream, distances, divisors]: [FloatTensor<B>; 3],
+    spec: GradientSpec,
 ) -> FloatTensor<B> {
-    B::pairwise_gradient(x.csr, y.csr, y.transposed, upstream, distances, spec)
+    B::pairwise_gradient(x.csr, y.csr, y.transposed, upstream, distances, divisors, spec)
+}
+
+/// What the gradient divides by; the distances if by nothing.
+fn divisors<B: DistanceOps>(state: &State<B>, slope: Gradient) -> FloatTensor<B> {
+    let Some(distance) = divisor(slope) else {
+        return state.distances.clone();
+    };
+    // A row has one with itself too.
+    let spec = DistanceSpec { distance, routine: None, same_matrix: false, ..state.spec };
+    B::pairwise(state.x.csr.clone(), state.y.csr.clone(), Transposed::Without, spec)
 }
 
 fn inner<B: Backend, C: CheckpointStrategy>(csr: CsrTensors<Autodiff<B, C>>) -> CsrTensors<B> {
@@ -60,7 +72,7 @@ fn inner_pattern<B: Backend, C: CheckpointStrategy>(
 #[derive(Debug)]
 struct PairwiseGradient;
 
-impl<B: Backend + DistanceGradientOps> Backward<B, 2> for PairwiseGradient {
+impl<B: Backend + DistanceOps + DistanceGradientOps> Backward<B, 2> for PairwiseGradient {
     type State = State<B>;
 
     fn backward(
@@ -69,19 +81,21 @@ impl<B: Backend + DistanceGradientOps> Backward<B, 2> for PairwiseGradient {
         grads: &mut Gradients,
         _checkpointer: &mut Checkpointer,
     ) {
+        let slope = ops.state.spec.distance.algebra().gradient;
+        let slope = slope.expect("only what has a gradient is tracked");
+        let divisors = divisors(&ops.state, slope);
         let State { x, y, distances, spec } = ops.state;
         let [node_x, node_y] = ops.parents;
-        let upstream = grads.consume::<B>(&ops.node);
+        let pairs = [grads.consume::<B>(&ops.node), distances, divisors];
         if let Some(node) = node_x {
-            let (x, y) = (x.clone(), y.clone());
-            let grad = gradient::<B>(x, y, upstream.clone(), distances.clone(), spec);
+            let spec = GradientSpec { by: spec, slope };
+            let grad = gradient::<B>(x.clone(), y.clone(), pairs.clone(), spec);
             grads.register::<B>(node.id, grad);
         }
         if let Some(node) = node_y {
-            // Every distance with a gradient is symmetric.
-            let upstream = B::float_swap_dims(upstream, 0, 1);
-            let distances = B::float_swap_dims(distances, 0, 1);
-            let grad = gradient::<B>(y, x, upstream, distances, spec);
+            let spec = GradientSpec { by: spec, slope: slope.of_second() };
+            let pairs = pairs.map(|pairs| B::float_swap_dims(pairs, 0, 1));
+            let grad = gradient::<B>(y, x, pairs, spec);
             grads.register::<B>(node.id, grad);
         }
     }
@@ -107,8 +121,8 @@ impl<B: Backend + DistanceOps + DistanceGradientOps, C: CheckpointStrategy> Dist
                     transposed
                 else {
                     panic!(
-                        "pairwise_distances: this distance has no gradient; detach the values \
-                         or take dot, euclidean, sqeuclidean, cosine or manhattan"
+                        "pairwise_distances: this distance has no gradient; detach the values, \
+                         or take a metric that its documentation lists under gradients"
                     );
                 };
                 let state = State {

@@ -27,8 +27,8 @@ use super::{
     tuning::{BATCH_BYTES, COPIES_BYTES, COPY_BYTES, COUNTER_BYTES, FREE_FRACTION, SMALL_BYTES},
 };
 use crate::ops::{
-    CsrTensors, DistanceGradientOps, DistanceOps, DistanceSpec, NearestSpec, RadiusSpec,
-    Transposed, TransposedPattern, distance_dtype,
+    CsrTensors, DistanceGradientOps, DistanceOps, DistanceSpec, GradientSpec, NearestSpec,
+    RadiusSpec, Transposed, TransposedPattern, distance_dtype,
 };
 
 /// Bytes for distances and counters; `all`: bytes of all distances.
@@ -366,7 +366,8 @@ impl DistanceGradientOps for CubeBackend {
         y_transposed: TransposedPattern<Self>,
         upstream: FloatTensor<Self>,
         distances: FloatTensor<Self>,
-        spec: DistanceSpec,
+        divisors: FloatTensor<Self>,
+        GradientSpec { by: spec, slope }: GradientSpec,
     ) -> FloatTensor<Self> {
         let x = Tensors::new::<0>(x, &spec);
         let y = Tensors::new::<1>(y, &spec);
@@ -379,11 +380,15 @@ impl DistanceGradientOps for CubeBackend {
             rows: &rows.handle,
             entries: &entries.handle,
         };
-        let [upstream, distances] = [upstream, distances].map(into_contiguous);
-        let upstream = Upstream { gradient: &upstream.handle, distances: &distances.handle };
+        let [upstream, distances, divisors] = [upstream, distances, divisors].map(into_contiguous);
+        let upstream = Upstream {
+            gradient: &upstream.handle,
+            distances: &distances.handle,
+            divisors: &divisors.handle,
+        };
         let client = &x.values.client;
+        let parameter = Parameter::of(spec.p);
         let norms = |tensors: &Tensors| {
-            let parameter = Parameter::of(spec.p);
             let prepared = spec.distance.prepare(client, &tensors.matrix(), parameter);
             expect("the gradient of pairwise_distances", prepared)
         };
@@ -393,7 +398,8 @@ impl DistanceGradientOps for CubeBackend {
             [&norms(&x), &norms(&y)],
             &transposed,
             &upstream,
-            (spec.distance.algebra().gradient).expect("only what has a gradient is tracked"),
+            slope,
+            parameter,
         );
         let gradient = expect("the gradient of pairwise_distances", gradient);
         tensor(&x.values, gradient, x.values.shape(), x.values.dtype)

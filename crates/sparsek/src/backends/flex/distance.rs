@@ -10,7 +10,10 @@ use burn::{
 use burn_flex::FlexTensor;
 use rayon::prelude::*;
 use sparsek_kernels::{
-    distance::{Each, Gradient, HostMatrix, HostPair, RADIUS_BLOCK, Real, radius_blocks},
+    distance::{
+        Each, Gradient, HostMatrix, HostPair, RADIUS_BLOCK, Real, radius_blocks,
+        slopes_of_columns as slopes,
+    },
     topk::TopkOptions,
 };
 
@@ -21,8 +24,8 @@ use super::{
     tuning::{BATCH_BYTES, MIRROR_BYTES},
 };
 use crate::ops::{
-    CsrTensors, DistanceGradientOps, DistanceOps, DistanceSpec, NearestSpec, RadiusSpec,
-    Transposed, TransposedPattern,
+    CsrTensors, DistanceGradientOps, DistanceOps, DistanceSpec, GradientSpec, NearestSpec,
+    RadiusSpec, Transposed, TransposedPattern,
 };
 
 fn batch<S>(spec: &DistanceSpec, across: usize) -> usize {
@@ -55,11 +58,16 @@ impl<S> Arrays<S> {
 }
 
 trait Computed: Key + Real + burn::tensor::Element {
+    fn of_f64(value: f64) -> Self;
     fn values(values: &FlexTensor) -> Vec<Self>;
     fn run(spec: &DistanceSpec, matrices: HostPair<Self>, batch: usize, each: Each<Self>);
 }
 
 impl Computed for f32 {
+    fn of_f64(value: f64) -> f32 {
+        value as f32
+    }
+
     fn values(values: &FlexTensor) -> Vec<f32> {
         let values = values.to_contiguous();
         match values.dtype() {
@@ -80,6 +88,10 @@ impl Computed for f32 {
 }
 
 impl Computed for f64 {
+    fn of_f64(value: f64) -> f64 {
+        value
+    }
+
     fn values(values: &FlexTensor) -> Vec<f64> {
         let values = values.to_contiguous();
         values.as_slice::<f64>().expect("f64").to_vec()
@@ -94,26 +106,17 @@ impl Computed for f64 {
 fn gradient<S: Computed>(
     [x, y]: [&Matrix; 2],
     y_transposed: &TransposedPattern<Flex>,
-    [upstream, distances]: [&FlexTensor; 2],
-    spec: &DistanceSpec,
+    pairs: [&FlexTensor; 3],
+    GradientSpec { by: spec, slope }: &GradientSpec,
 ) -> Vec<S> {
-    let slope = (spec.distance.algebra().gradient).expect("only what has a gradient is tracked");
+    let (zero, one) = (<S as Real>::new(0.0), <S as Real>::new(1.0));
     let [mut x, mut y] = [arrays::<S>(x, spec.cols), arrays::<S>(y, spec.cols)];
     let [columns, rows, entries] =
         [ids(&y_transposed.indptr), ids(&y_transposed.rows), ids(&y_transposed.entries)];
-    let (upstream, distances) = (S::values(upstream), S::values(distances));
+    let [upstream, distances, divisors] = pairs.map(S::values);
     let across = y.indptr.len() - 1;
-    let (zero, one) = (<S as Real>::new(0.0), <S as Real>::new(1.0));
-    let angle = slope == Gradient::Angle;
-    let (x_norms, y_norms) = match angle {
-        true => (norms(&mut x), norms(&mut y)),
-        false => (Vec::new(), Vec::new()),
-    };
-    let sign = |a: S| match a {
-        a if a > zero => one,
-        a if a < zero => -one,
-        _ => zero,
-    };
+    let p = S::of_f64(spec.p);
+    let [x_norms, y_norms] = [&mut x, &mut y].map(|matrix| normalize(matrix, *slope));
     let mut output = vec![zero; x.values.len()];
     let mut parts = Vec::new();
     let mut rest = &mut output[..];
@@ -123,27 +126,53 @@ fn gradient<S: Computed>(
         rest = after;
     }
     parts.into_par_iter().enumerate().for_each(|(i, part)| {
-        // Weights of rows of `y`, and the part of the own value.
-        let mut own = zero;
+        // Weights of rows of `y`, the factor of the own slope, and a constant.
+        let (mut own, mut constant) = (zero, zero);
+        let own_norm = x_norms[i];
+        let distances = &distances[i * across..][..across];
         let weights: Vec<S> = (0..across)
             .map(|j| {
-                let at = i * across + j;
-                let weight = upstream[at];
-                let (weight, share) = match slope {
-                    Gradient::Product => (weight, zero),
-                    Gradient::Sign => (weight, weight),
-                    Gradient::Square => (-(weight + weight), weight + weight),
-                    Gradient::Root if distances[at] > zero => {
-                        (-(weight / distances[at]), weight / distances[at])
+                let (weight, distance) = (upstream[i * across + j], distances[j]);
+                let (weight, share, rest) = match slope {
+                    Gradient::Product | Gradient::Canberra => (weight, zero, zero),
+                    Gradient::Sign => (weight, weight, zero),
+                    Gradient::Square => (-(weight + weight), weight + weight, zero),
+                    Gradient::Root if distance > zero => {
+                        (-(weight / distance), weight / distance, zero)
                     }
-                    // Rows are normalized here.
-                    Gradient::Angle if x_norms[i] > zero && y_norms[j] > zero => {
-                        let by_norm = weight / x_norms[i];
-                        (-by_norm, by_norm * (one - distances[at]))
+                    Gradient::Angle | Gradient::Correlation
+                        if own_norm.size > zero
+                            && y_norms[j].size > zero
+                            && distance.partial_cmp(&distance).is_some() =>
+                    {
+                        let by_norm = weight / own_norm.size;
+                        let alone = by_norm * (one - distance);
+                        (-by_norm, alone, by_norm * y_norms[j].mean - alone * own_norm.mean)
                     }
-                    Gradient::Root | Gradient::Angle => (zero, zero),
+                    Gradient::Hellinger if distance > zero && distance <= one => {
+                        let by_sum = weight / (<S as Real>::new(4.0) * distance) / own_norm.size;
+                        (-by_sum, zero, by_sum * (one - distance * distance))
+                    }
+                    Gradient::JensenShannon if distance > zero && distance <= one => {
+                        let by_sum = weight / (<S as Real>::new(4.0) * distance) / own_norm.size;
+                        (by_sum, zero, zero)
+                    }
+                    Gradient::Kl | Gradient::KlOfSecond | Gradient::SymmetricKl
+                        if distance < one / zero =>
+                    {
+                        (weight, zero, zero)
+                    }
+                    Gradient::BrayCurtis if divisors[i * across + j] > zero => {
+                        let weight = weight / divisors[i * across + j];
+                        (weight, weight * (one - distance), zero)
+                    }
+                    Gradient::Minkowski if distance > zero && distance < one / zero => {
+                        (weight, zero, zero)
+                    }
+                    _ => (zero, zero, zero),
                 };
                 own += share;
+                constant += rest;
                 weight
             })
             .collect();
@@ -152,39 +181,111 @@ fn gradient<S: Computed>(
             let (a, column) = (x.values[first + slot], x.indices[first + slot] as usize);
             let mut sum = zero;
             for place in columns[column] as usize..columns[column + 1] as usize {
-                let b = y.values[entries[place] as usize];
-                let weight = weights[rows[place] as usize];
+                let (b, j) = (y.values[entries[place] as usize], rows[place] as usize);
+                let (weight, distance) = (weights[j], distances[j]);
+                // Their distances may be NaN.
+                if weight == zero {
+                    continue;
+                }
                 sum += weight
                     * match slope {
-                        Gradient::Sign => sign(a - b) - sign(a),
-                        _ => b,
+                        Gradient::Sign => slopes::sign(a - b) - slopes::sign(a),
+                        Gradient::Canberra => slopes::canberra(a, b),
+                        Gradient::BrayCurtis => slopes::bray_curtis(a, b, distance),
+                        Gradient::Minkowski => {
+                            slopes::minkowski(a - b, distance, p) - absent(a, distance, p)
+                        }
+                        Gradient::Hellinger => slopes::hellinger(a, b),
+                        Gradient::JensenShannon => slopes::jensen_shannon(a, b),
+                        Gradient::Kl => slopes::kl(a, b),
+                        Gradient::KlOfSecond => slopes::kl_of_second(a, b),
+                        Gradient::SymmetricKl => slopes::symmetric_kl(a, b),
+                        Gradient::Product
+                        | Gradient::Square
+                        | Gradient::Root
+                        | Gradient::Angle
+                        | Gradient::Correlation => b,
                     };
             }
-            let slope_of_own = if slope == Gradient::Sign { sign(a) } else { a };
-            *output = sum + slope_of_own * own;
+            sum += match slope {
+                Gradient::Sign | Gradient::BrayCurtis => slopes::sign(a) * own,
+                // As if the column were absent everywhere.
+                Gradient::Minkowski => {
+                    let pairs = weights.iter().zip(distances);
+                    let pairs = pairs.filter(|(weight, _)| **weight != zero);
+                    pairs.fold(zero, |sum, (&weight, &distance)| {
+                        sum + weight * absent(a, distance, p)
+                    })
+                }
+                Gradient::Hellinger if a > zero => constant,
+                Gradient::Hellinger => -sum,
+                _ => a * own + constant,
+            };
+            *output = sum;
+        }
+        if *slope == Gradient::JensenShannon {
+            let shares = &x.values[first..first + part.len()];
+            let mean =
+                (shares.iter().zip(&*part)).fold(zero, |mean, (&p, &slope)| mean + p * slope);
+            for (&share, output) in shares.iter().zip(part) {
+                *output = if share > zero { *output - mean } else { zero };
+            }
         }
     });
     output
 }
 
-/// Normalizes rows and returns their norms; zero rows stay.
-fn norms<S: Computed>(matrix: &mut Arrays<S>) -> Vec<S> {
+/// Slope of Minkowski's distance, if the other row may lack the column.
+fn absent<S: Computed>(a: S, distance: S, p: S) -> S {
+    match slopes::may_be_absent(a, distance) > <S as Real>::new(0.0) {
+        true => slopes::minkowski(a, distance, p),
+        false => <S as Real>::new(0.0),
+    }
+}
+
+/// What gradients divide a row by, and its mean after the division.
+#[derive(Clone, Copy)]
+struct Norm<S> {
+    size: S,
+    mean: S,
+}
+
+/// Divides rows by what their slopes need: their norm, that around their mean, or their sum; for
+/// Hellinger's distance, takes roots. Zero rows stay.
+fn normalize<S: Computed>(matrix: &mut Arrays<S>, slope: Gradient) -> Vec<Norm<S>> {
     let (zero, one) = (<S as Real>::new(0.0), <S as Real>::new(1.0));
+    let cols = S::of_f64(matrix.cols as f64);
     let rows = matrix.indptr.windows(2).map(|row| {
         let row = &mut matrix.values[row[0] as usize..row[1] as usize];
+        if !slope.takes_prepared_values() {
+            return Norm { size: one, mean: zero };
+        }
         let greatest = row.iter().map(|a| a.abs());
         let greatest = greatest.fold(zero, |most, a| if a > most { a } else { most });
         // Keeps squares in range.
         let divisor = if greatest > zero { greatest } else { one };
-        let squares = row.iter().fold(zero, |sum, &a| {
-            let a = a / divisor;
-            sum + a * a
-        });
-        let root = squares.sqrt();
-        if root > zero {
-            row.iter_mut().for_each(|a| *a = *a / divisor / root);
+        let sum_of = |row: &[S], term: &dyn Fn(S) -> S| {
+            row.iter().fold(zero, |sum, &a| sum + term(a / divisor))
+        };
+        let sum = sum_of(row, &|a| a);
+        let mean = sum / cols;
+        let size = match slope {
+            Gradient::Angle => sum_of(row, &|a| a * a).sqrt(),
+            Gradient::Correlation => {
+                let absent = cols - S::of_f64(row.len() as f64);
+                let squares = sum_of(row, &|a| (a - mean) * (a - mean));
+                (squares + absent * mean * mean).sqrt()
+            }
+            _ => sum,
+        };
+        if size > zero {
+            row.iter_mut().for_each(|a| *a = *a / divisor / size);
         }
-        root * divisor
+        if slope == Gradient::Hellinger {
+            row.iter_mut().for_each(|a| *a = a.sqrt());
+        }
+        let centered = slope == Gradient::Correlation && size > zero;
+        Norm { size: size * divisor, mean: if centered { mean / size } else { zero } }
     });
     rows.collect()
 }
@@ -363,10 +464,11 @@ impl DistanceGradientOps for Flex {
         y_transposed: TransposedPattern<Self>,
         upstream: FloatTensor<Self>,
         distances: FloatTensor<Self>,
-        spec: DistanceSpec,
+        divisors: FloatTensor<Self>,
+        spec: GradientSpec,
     ) -> FloatTensor<Self> {
         let dtype = x.values.dtype();
-        let behind = [&upstream, &distances];
+        let behind = [&upstream, &distances, &divisors];
         if dtype == DType::F64 {
             let gradient = gradient::<f64>([&x, &y], &y_transposed, behind, &spec);
             let shape = Shape::from([gradient.len()]);
