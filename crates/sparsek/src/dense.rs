@@ -28,8 +28,8 @@ use crate::{
 /// As Burn's products, which may round f32 for tensor cores. On CUDA with TF32, at least 8192 rows
 /// of f32 use this crate's kernels, and on Vulkan with bf16 if inputs and outputs are multiples of
 /// 4: factors rounded to 11 or 16 bits, sums in f32, deterministic per device. So they do on GPUs
-/// without tensor cores, as in WGSL, with factors as they are. They are never tuned at run time. The
-/// weight's gradient sums slices of at most 2048 rows on GPUs.
+/// without tensor cores, as in WGSL, with factors as they are. They are never tuned at run time.
+/// The weight's gradient sums slices of at most 2048 rows on GPUs.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};

@@ -82,10 +82,10 @@ impl GatConvConfig {
 /// `y[i] = Σ_{j ∈ N(i) ∪ {i}} α(i, j) h[j] + b` and
 /// `α(i, j) = softmax_j(LeakyReLU(a_s · h[j] + a_t · h[i] + a_e · W_e e(i, j)))`.
 ///
-/// The last term occurs with edge features only. Softmax runs over the edges into a node. By default each node has one self-loop, added or its
-/// own; its features are the mean over the other edges into the node, or 0. Repeated edges count
-/// repeatedly. Without loops, nodes without edges get the bias. Deterministic, with gradients.
-/// Veličković et al., ICLR 2018.
+/// The last term occurs with edge features only. Softmax runs over the edges into a node. By
+/// default each node has one self-loop, added or its own; its features are the mean over the other
+/// edges into the node, or 0. Repeated edges count repeatedly. Without loops, nodes without edges
+/// get the bias. Deterministic, with gradients. Veličković et al., ICLR 2018.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {

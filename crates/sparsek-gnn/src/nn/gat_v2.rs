@@ -90,9 +90,9 @@ impl GatV2ConvConfig {
 /// `y[i] = Σ_{j ∈ N(i) ∪ {i}} α(i, j) l[j] + b` and
 /// `α(i, j) = softmax_j(a · LeakyReLU(l[j] + r[i] + W_e e(i, j)))`.
 ///
-/// The last term occurs with edge features only. Loops, their features and repeated edges as [`GatConv`](super::GatConv). Unlike it, a node may
-/// rank its neighbors by its own features; this takes `2 edges × heads × d_output` elements of
-/// memory. Brody et al., ICLR 2022.
+/// The last term occurs with edge features only. Loops, their features and repeated edges as
+/// [`GatConv`](super::GatConv). Unlike it, a node may rank its neighbors by its own features; this
+/// takes `2 edges × heads × d_output` elements of memory. Brody et al., ICLR 2022.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {

@@ -76,11 +76,11 @@ use crate::{device::column_dtype, error::KernelError, launch::allocate};
 /// `filter` needs scratch: values and u32 columns of 4096 to 16,384 elements a row.
 ///
 /// `plane` and `block` sort before they write: keys of at most 32 bits, 16 elements per unit (k up
-/// to 128 for rows of 256, 512 above 512). Else a second kernel rewrites the result once. Above
-/// k = 512, a radix sort does: in one launch up to 4096 elements (2048 of 64 bits), beyond in three
-/// per 8 bits of the dtype, with 16 bytes of scratch per element (24 of 64 bits). Whole rows, k =
-/// `cols`, are only sorted. Without planes, log²k launches sort in place. Few long rows are cut into
-/// parts, whose selections are selected from, or go through [`topk_vector`], one by one.
+/// to 128 for rows of 256, 512 above 512). Else a second kernel rewrites the result once. Above k =
+/// 512, a radix sort does: in one launch up to 4096 elements (2048 of 64 bits), beyond in three per
+/// 8 bits of the dtype, with 16 bytes of scratch per element (24 of 64 bits). Whole rows, k =
+/// `cols`, are only sorted. Without planes, log²k launches sort in place. Few long rows are cut
+/// into parts, whose selections are selected from, or go through [`topk_vector`], one by one.
 ///
 /// # Errors
 ///

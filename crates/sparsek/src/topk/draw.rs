@@ -7,8 +7,8 @@ use burn::{
 
 use crate::ops::TopkOps;
 
-/// Draws a token of each row: candidates `[rows, k]`, the greatest first → `[rows]`. Settings `[rows, 6]` as in
-/// `sparsek_kernels::topk::Draw`.
+/// Draws a token of each row: candidates `[rows, k]`, the greatest first → `[rows]`. Settings
+/// `[rows, 6]` as in `sparsek_kernels::topk::Draw`.
 pub(crate) fn draw(
     candidates: Tensor<2>,
     tokens: Tensor<2, Int>,

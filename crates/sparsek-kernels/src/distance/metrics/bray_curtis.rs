@@ -45,7 +45,10 @@ semiring! {
 semiring! {
     #[cube]
     impl Semiring for BrayCurtis {
-        const ALGEBRA: Algebra = Algebra { other: true, ..Algebra::NORMS.symmetric().gradient(Gradient::BrayCurtis) };
+        const ALGEBRA: Algebra = Algebra {
+            other: true,
+            ..Algebra::NORMS.symmetric().gradient(Gradient::BrayCurtis)
+        };
         const STRATEGY: Strategy = Strategy::UNION.dense(None).rescale(Rescale::Pair);
 
         fn norm<S: Float>(a: S, _p: S) -> S {

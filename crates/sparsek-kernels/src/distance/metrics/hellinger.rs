@@ -15,7 +15,10 @@ pub struct Hellinger;
 semiring! {
     #[cube]
     impl Semiring for Hellinger {
-        const ALGEBRA: Algebra = Algebra { prepared: true, ..Algebra::NORMS.symmetric().gradient(Gradient::Hellinger) };
+        const ALGEBRA: Algebra = Algebra {
+            prepared: true,
+            ..Algebra::NORMS.symmetric().gradient(Gradient::Hellinger)
+        };
         const STRATEGY: Strategy = Strategy::DIRECT.rescale(Rescale::Rows);
 
         fn norm<S: Float>(a: S, _p: S) -> S {
