@@ -64,35 +64,41 @@ fn lacks_functions(backend: &Backend, metric: Metric) -> bool {
     measured && matches!(backend.kind, Kind::Vulkan | Kind::Wgpu | Kind::WebGpu)
 }
 
+/// Which rows are compared.
+#[derive(Clone, Copy, PartialEq)]
+enum Pairs {
+    /// Of `x` with those of `y`.
+    Apart,
+    /// Of `x` with each other.
+    Same,
+    /// Of `y` with those of `x`.
+    Turned,
+}
+
 /// Σ weights · distances over all pairs with row `i` of `x` (and of `y`, if they are one matrix).
-/// Pairs with an infinite or NaN distance have no gradient.
-fn loss(
-    metric: Metric,
-    [x, y]: [&[Vec<f64>]; 2],
-    weights: &[f64],
-    i: usize,
-    same_matrix: bool,
-) -> f64 {
+/// Pairs with an infinite or NaN distance have no gradient, nor has a row's distance to itself.
+fn loss(metric: Metric, [x, y]: [&[Vec<f64>]; 2], weights: &[f64], i: usize, pairs: Pairs) -> f64 {
+    let same_matrix = pairs == Pairs::Same;
     let of = |a: &[f64], b: &[f64]| {
+        let [a, b] = if pairs == Pairs::Turned { [b, a] } else { [a, b] };
         let distance = distance::distance(metric.name(), metric.p(), a, b);
         if distance.is_finite() { distance } else { 0.0 }
     };
-    let across = (0..y.len()).map(|j| weights[i * y.len() + j] * of(&x[i], &y[j]));
+    let across = (0..y.len()).filter(|&j| !same_matrix || j != i);
+    let across = across.map(|j| weights[i * y.len() + j] * of(&x[i], &y[j]));
     let down = (0..x.len()).filter(|&j| same_matrix && j != i);
     let down = down.map(|j| weights[j * y.len() + i] * of(&x[j], &y[i]));
     across.sum::<f64>() + down.sum::<f64>()
 }
 
-fn slopes(metric: Metric, [x, y]: [&Host; 2], weights: &[f64], same_matrix: bool) -> Vec<f64> {
+fn slopes(metric: Metric, [x, y]: [&Host; 2], weights: &[f64], pairs: Pairs) -> Vec<f64> {
     let (dense_x, dense_y) = (x.dense(), y.dense());
     let entries = x.entries().map(|(i, column, _)| {
         let at = |step: f64| {
             let mut moved = dense_x.clone();
             moved[i][column] += step;
-            match same_matrix {
-                true => loss(metric, [&moved, &moved], weights, i, true),
-                false => loss(metric, [&moved, &dense_y], weights, i, false),
-            }
+            let y = if pairs == Pairs::Same { &moved } else { &dense_y };
+            loss(metric, [&moved, y], weights, i, pairs)
         };
         (at(STEP) - at(-STEP)) / (2.0 * STEP)
     });
@@ -155,14 +161,15 @@ fn of_metric<T: Element>(backend: &Backend, metric: Metric) -> Outcome {
             let gradient = values.grad(&gradients).expect("it is tracked");
             gradient.into_data().iter::<f64>().collect()
         };
-        let expected = slopes(metric, [&x, y], &weights, same_matrix);
+        let pairs = if same_matrix { Pairs::Same } else { Pairs::Apart };
+        let expected = slopes(metric, [&x, y], &weights, pairs);
         near("x", &gradient(&x_values), &expected, tolerance)?;
         if !same_matrix {
             let transposed: Vec<f64> = (0..y.rows)
                 .flat_map(|j| (0..x.rows).map(move |i| (i, j)))
                 .map(|(i, j)| weights[i * y.rows + j])
                 .collect();
-            let expected = slopes(metric, [y, &x], &transposed, false);
+            let expected = slopes(metric, [y, &x], &transposed, Pairs::Turned);
             near("y", &gradient(&y_values), &expected, tolerance)?;
         }
     }

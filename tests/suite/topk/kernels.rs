@@ -89,8 +89,8 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     for dtype in Dtype::ALL {
         with_dtype!(dtype, T => cases.add(
             backend,
-            format!("kernel/topk/auto/parts/{}", T::NAME),
-            |b| parts::<T>(b),
+            format!("kernel/topk/auto/few-long/{}", T::NAME),
+            |b| few_long::<T>(b),
         ));
     }
     cases.check(backend, "kernel/topk/errors", errors);
@@ -143,8 +143,7 @@ fn sizes(backend: &Backend, routine: Option<Routine>, cols: usize) -> Outcome {
     check.end()
 }
 
-/// Few rows, long enough to be cut.
-fn parts<T: Element>(backend: &Backend) -> Outcome {
+fn few_long<T: Element>(backend: &Backend) -> Outcome {
     let mut check = Check::new(backend, None);
     for (rows, cols, ks) in [(3, 1 << 15, [1, 700]), (7, 3 << 15, [50, 2048])] {
         let matrix = Matrix::<T>::mixed(rows, cols, seed(cols) + 3);

@@ -57,7 +57,6 @@ use self::{
     row::{
         argtopk_rows,
         job::{Job, Target},
-        parts::{argtopk_by_parts, parts, topk_by_parts},
         sort_whole_rows, topk_rows,
     },
 };
@@ -79,8 +78,8 @@ use crate::{device::column_dtype, error::KernelError, launch::allocate};
 /// to 128 for rows of 256, 512 above 512). Else a second kernel rewrites the result once. Above k =
 /// 512, a radix sort does: in one launch up to 4096 elements (2048 of 64 bits), beyond in three per
 /// 8 bits of the dtype, with 16 bytes of scratch per element (24 of 64 bits). Whole rows, k =
-/// `cols`, are only sorted. Without planes, log²k launches sort in place. Few long rows are cut
-/// into parts, whose selections are selected from, or go through [`topk_vector`], one by one.
+/// `cols`, are only sorted. Without planes, log²k launches sort in place. Few long rows go
+/// through [`topk_vector`], one by one.
 ///
 /// # Errors
 ///
@@ -101,11 +100,6 @@ pub fn topk(
     }
     if index.size() >= 4 && vector::takes_rows(client, input, options, routine) {
         return vector::topk_long_rows(client, input, options, index);
-    }
-    if routine.is_none()
-        && let Some(parts) = parts(client, input, options)
-    {
-        return topk_by_parts(client, input, options, index, parts);
     }
     topk_rows(client, input, options, index, routine)
 }
@@ -130,11 +124,6 @@ pub fn argtopk(
     }
     if index.size() >= 4 && vector::takes_rows(client, input, options, routine) {
         return Ok(vector::topk_long_rows(client, input, options, index)?.indices);
-    }
-    if routine.is_none()
-        && let Some(parts) = parts(client, input, options)
-    {
-        return argtopk_by_parts(client, input, options, index, parts);
     }
     argtopk_rows(client, input, options, index, routine)
 }

@@ -145,9 +145,10 @@ pub(crate) fn cube_units(client: &Client, cols: usize) -> u32 {
 /// Chooses the first routine that can run:
 ///
 /// ```text
+/// planes, cols >= FILTER_COLS, many rows:               filter, sampled, block
+/// planes, ragged:                                       plane, sampled, delegate, block, filter
 /// planes, k <= DELEGATE_SELECTED, cols < DELEGATE_COLS: plane, delegate, block
-/// planes, else cols >= FILTER_COLS, many rows:          filter, sampled, block
-/// planes, else cols >= SAMPLED_COLS, or starts:         plane, sampled, block, filter
+/// planes, cols >= SAMPLED_COLS:                         plane, sampled, block, filter
 /// planes, else:                                         plane, block, sampled
 /// GPU, no browser, cols > MAX_UNIT_COLS:                cube
 /// any:                                                  unit
@@ -155,12 +156,14 @@ pub(crate) fn cube_units(client: &Client, cols: usize) -> u32 {
 pub(crate) fn select(client: &Client, problem: &RowProblem) -> Result<Routine, KernelError> {
     let planes = client.features().plane.contains(Plane::Ops);
     let few = problem.cols < DELEGATE_COLS && problem.k <= DELEGATE_SELECTED;
-    // Rows in registers are read by elements if they have starts.
-    let long = problem.cols >= SAMPLED_COLS || problem.starts;
+    let long = problem.cols >= SAMPLED_COLS;
     let filters = problem.cols >= FILTER_COLS && problem.rows >= FILTER_ROWS;
     let preferred: &[Routine] = match (planes, few, long) {
+        (true, _, _) if filters => &[Routine::Filter, Routine::Sampled, Routine::Block],
+        (true, _, _) if problem.ragged => {
+            &[Routine::Plane, Routine::Sampled, Routine::Delegate, Routine::Block, Routine::Filter]
+        }
         (true, true, _) => &[Routine::Plane, Routine::Delegate, Routine::Block],
-        (true, false, true) if filters => &[Routine::Filter, Routine::Sampled, Routine::Block],
         (true, false, true) => &[Routine::Plane, Routine::Sampled, Routine::Block, Routine::Filter],
         (true, false, false) => &[Routine::Plane, Routine::Block, Routine::Sampled],
         (false, _, _) => &[],

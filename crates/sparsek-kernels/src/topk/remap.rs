@@ -6,7 +6,7 @@ use super::{key::require_index, row::missing_index};
 use crate::{
     device::require_dtype,
     error::KernelError,
-    launch::{Grid, allocate, argument},
+    launch::{Grid, allocate, argument, placeholder},
 };
 
 /// Columns, and where each row lies. Both maps have the dtype of the columns.
@@ -37,14 +37,6 @@ pub struct Pages<'a> {
     pub size: usize,
 }
 
-#[derive(CubeType, CubeLaunch)]
-struct Maps<I: Numeric> {
-    table: ComptimeOption<&'static [I]>,
-    offsets: ComptimeOption<&'static [I]>,
-    per_row: usize,
-    page: u32,
-}
-
 /// Returns the mapped indices, `[rows, k]`. A page beyond the table gives an index with all bits
 /// set.
 ///
@@ -62,14 +54,16 @@ pub fn remap(client: &Client, request: &Remap) -> Result<Handle, KernelError> {
         return Ok(output);
     }
     let (per_row, size) = request.pages.map_or((0, 1), |pages| (pages.per_row, pages.size));
-    let table = request.pages.map(|pages| argument(pages.table, "pages", index, rows * per_row));
-    let offsets = request.offsets.map(|offsets| argument(offsets, "offsets", index, rows));
-    let maps = MapsLaunch::new(
-        table.transpose()?.into(),
-        offsets.transpose()?.into(),
-        per_row,
-        size as u32,
-    );
+    let unused = placeholder(client);
+    let table = match request.pages {
+        Some(pages) => argument(pages.table, "pages", index, rows * per_row)?,
+        None => argument(&unused, "pages", index, 1)?,
+    };
+    let offsets = match request.offsets {
+        Some(offsets) => argument(offsets, "offsets", index, rows)?,
+        None => argument(&unused, "offsets", index, 1)?,
+    };
+    let maps = [request.pages.is_some(), request.offsets.is_some()];
     let grid = Grid::elementwise(client, total, total.max(rows * per_row))?;
     // SAFETY: `argument` checks lengths; the kernel checks places and pages.
     unsafe {
@@ -79,21 +73,30 @@ pub fn remap(client: &Client, request: &Remap) -> Result<Handle, KernelError> {
             grid.dim,
             grid.address,
             argument(request.indices, "indices", index, total)?,
-            maps,
+            table,
+            offsets,
             argument(&output, "output", index, total)?,
             k as u32,
+            per_row,
+            size as u32,
+            maps,
             index,
         );
     }
     Ok(output)
 }
 
+/// `maps`: whether there are pages, and offsets.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn remap_kernel<I: Numeric>(
     indices: &[I],
-    maps: &Maps<I>,
+    table: &[I],
+    offsets: &[I],
     output: &mut [I],
     k: u32,
+    per_row: usize,
+    page: u32,
+    #[comptime] maps: [bool; 2],
     #[define(I)] _index: ElemType,
 ) {
     let place = ABSOLUTE_POS;
@@ -104,26 +107,19 @@ fn remap_kernel<I: Numeric>(
     let missing = missing_index::<I>();
     let mut index = indices[place];
     if index != missing {
-        #[comptime]
-        match maps.table {
-            ComptimeOption::Some(table) => {
-                let column = u32::cast_from(index);
-                let page = (column / maps.page) as usize;
-                let mut mapped = missing;
-                if page < maps.per_row {
-                    let first = table[row * maps.per_row + page] * I::cast_from(maps.page);
-                    mapped = first + I::cast_from(column % maps.page);
-                }
-                index = mapped;
+        if comptime!(maps[0]) {
+            let column = u32::cast_from(index);
+            let own = (column / page) as usize;
+            index = missing;
+            if own < per_row {
+                let first = table[row * per_row + own] * I::cast_from(page);
+                index = first + I::cast_from(column % page);
             }
-            ComptimeOption::None => {}
         }
-        #[comptime]
-        match maps.offsets {
-            ComptimeOption::Some(offsets) => {
-                index = select(index == missing, missing, index + offsets[row]);
+        if comptime!(maps[1]) {
+            if index != missing {
+                index += offsets[row];
             }
-            ComptimeOption::None => {}
         }
     }
     output[place] = index;

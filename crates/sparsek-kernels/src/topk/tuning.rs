@@ -18,11 +18,6 @@ pub(crate) const DELEGATE_SELECTED: usize = 32;
 /// Longest row of `unit` on GPUs.
 pub(crate) const MAX_UNIT_COLS: usize = 64;
 
-/// Least columns of a part of a row.
-pub(crate) const PART_COLS: usize = 1 << 14;
-pub(crate) const PART_COLS_PER_K: usize = 8;
-pub(crate) const PARTS_PER_MULTIPROCESSOR: usize = 2;
-
 // Cubes.
 
 pub(crate) const PLANE_CUBE_UNITS: u32 = 64;

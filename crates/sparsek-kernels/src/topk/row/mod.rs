@@ -15,7 +15,6 @@ mod layout;
 mod loaded;
 mod output;
 mod packed_f16;
-pub(crate) mod parts;
 mod radix_launch;
 mod radix_sort;
 mod register;
