@@ -76,7 +76,7 @@ enum Pairs {
 }
 
 /// Σ weights · distances over all pairs with row `i` of `x` (and of `y`, if they are one matrix).
-/// Pairs with an infinite or NaN distance have no gradient, nor has a row's distance to itself.
+/// Pairs with an infinite or NaN distance have no gradient.
 fn loss(metric: Metric, [x, y]: [&[Vec<f64>]; 2], weights: &[f64], i: usize, pairs: Pairs) -> f64 {
     let same_matrix = pairs == Pairs::Same;
     let of = |a: &[f64], b: &[f64]| {
@@ -84,7 +84,9 @@ fn loss(metric: Metric, [x, y]: [&[Vec<f64>]; 2], weights: &[f64], i: usize, pai
         let distance = distance::distance(metric.name(), metric.p(), a, b);
         if distance.is_finite() { distance } else { 0.0 }
     };
-    let across = (0..y.len()).filter(|&j| !same_matrix || j != i);
+    // Of a row and itself, these are the roots of rounded zeros.
+    let rooted = matches!(metric, Metric::Hellinger | Metric::JensenShannon);
+    let across = (0..y.len()).filter(|&j| !(same_matrix && rooted && j == i));
     let across = across.map(|j| weights[i * y.len() + j] * of(&x[i], &y[j]));
     let down = (0..x.len()).filter(|&j| same_matrix && j != i);
     let down = down.map(|j| weights[j * y.len() + i] * of(&x[j], &y[i]));
