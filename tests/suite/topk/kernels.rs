@@ -90,7 +90,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
         with_dtype!(dtype, T => cases.add(
             backend,
             format!("kernel/topk/auto/few-long/{}", T::NAME),
-            |b| few_long::<T>(b),
+            few_long::<T>,
         ));
     }
     cases.check(backend, "kernel/topk/errors", errors);

@@ -249,8 +249,7 @@ fn maps(backend: &Backend) -> Result<(), String> {
     const SHAPE: [usize; 3] = [5, 7, 6];
     const PAGE: usize = 4;
     let device = &backend.device;
-    for dim in 0..3 {
-        let cols = SHAPE[dim];
+    for (dim, cols) in SHAPE.into_iter().enumerate() {
         let rows = SHAPE.iter().product::<usize>() / cols;
         let each = lengths(rows, cols);
         let x = tensor::<3, f32>(SHAPE, dim, &each, device);
