@@ -1,4 +1,4 @@
-//! Slopes of a column's contribution by the value `a`, of which `b` is the other row's.
+//! Slopes of a column's contribution by the value `a`; the other row has `b`.
 //!
 //! Each is 0 where the contribution has no slope: equal values, and zeros that logarithms and roots
 //! make infinitely steep.

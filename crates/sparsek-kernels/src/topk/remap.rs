@@ -86,7 +86,8 @@ pub fn remap(client: &Client, request: &Remap) -> Result<Handle, KernelError> {
     Ok(output)
 }
 
-/// `maps`: whether there are pages, and offsets.
+/// `maps`: whether there are pages, and offsets. Optional buffers would not do: the kernel cache on
+/// disk tells kernels of one type apart by how many there are only.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn remap_kernel<I: Numeric>(
     indices: &[I],
