@@ -10,7 +10,7 @@ pub struct TrainConfig {
     /// Most epochs.
     #[config(default = 200)]
     pub epochs: usize,
-    /// Adam's learning rate.
+    /// Learning rate.
     #[config(default = 0.003)]
     pub lr: f64,
     /// L2 penalty added to gradients.

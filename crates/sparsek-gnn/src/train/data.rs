@@ -1,4 +1,6 @@
 //! Features, targets and split masks on a device.
+use std::sync::Arc;
+
 use burn::tensor::{Device, Int, Tensor, TensorData, activation::log_sigmoid, read_sync};
 use sparsek::{
     dense::{class_hits, column_sums, cross_entropy},
@@ -8,7 +10,9 @@ use sparsek::{
 use super::{
     config::{Batching, TrainConfig},
     error::TrainError,
+    loss::{NodeLoss, Targets},
     metric::Metric,
+    recipe::Score,
 };
 use crate::{
     datasets::{Labels, NodeDataset},
@@ -19,6 +23,16 @@ use crate::{
 pub(super) struct DeviceData {
     pub(super) features: Tensor<2>,
     goal: Goal,
+    own: Option<OwnLoss>,
+}
+
+/// A loss of training rows.
+struct OwnLoss {
+    loss: Arc<dyn NodeLoss>,
+    /// [training rows].
+    rows: Tensor<1, Int>,
+    /// Share of all training nodes.
+    share: f64,
 }
 
 enum Goal {
@@ -44,6 +58,7 @@ impl DeviceData {
         data: &NodeDataset,
         nodes: Option<&[u32]>,
         (train, count): (&[u32], usize),
+        loss: Option<&Arc<dyn NodeLoss>>,
         device: &Device,
     ) -> Self {
         let (classes, width) = (data.classes(), data.feature_width());
@@ -85,11 +100,23 @@ impl DeviceData {
                 }
             }
         };
-        Self { features: floats(features, width), goal }
+        let own = loss.map(|loss| {
+            let rows: Vec<i32> = train.iter().map(|&row| row as i32).collect();
+            let shape = [rows.len()];
+            OwnLoss {
+                loss: loss.clone(),
+                rows: Tensor::from_data(TensorData::new(rows, shape), device),
+                share: train.len() as f64 / count as f64,
+            }
+        });
+        Self { features: floats(features, width), goal, own }
     }
 
-    /// Cross-entropy, [1], binary per class for sets.
+    /// [1]: cross-entropy, binary per class for sets, unless the loss is the caller's.
     pub(super) fn loss(&self, logits: Tensor<2>) -> Tensor<1> {
+        if let Some(own) = &self.own {
+            return self.own_loss(own, logits);
+        }
         match &self.goal {
             Goal::Classes { targets, scale, .. } => cross_entropy(logits, targets.clone(), *scale),
             Goal::Sets { targets, weights } => {
@@ -98,6 +125,28 @@ impl DeviceData {
                 sum(each * weights.clone())
             }
         }
+    }
+}
+
+impl DeviceData {
+    fn own_loss(&self, own: &OwnLoss, logits: Tensor<2>) -> Tensor<1> {
+        let [count] = own.rows.dims();
+        if count == 0 {
+            return sum(logits) * 0.0;
+        }
+        // Indices follow the logits into autodiff, where a model is trained.
+        let device = logits.device();
+        let rows = own.rows.clone().to_device(&device);
+        let targets = match &self.goal {
+            Goal::Classes { labels, .. } => {
+                Targets::Classes(labels.clone().select(0, own.rows.clone()).to_device(&device))
+            }
+            Goal::Sets { targets, .. } => {
+                let sets = targets.clone().select(0, own.rows.clone());
+                Targets::Sets(sets.int().to_device(&device))
+            }
+        };
+        own.loss.forward(logits.select(0, rows), targets) * own.share
     }
 }
 
@@ -128,14 +177,14 @@ pub(super) fn check_memory(
 }
 
 pub(super) struct Splits {
-    metric: Metric,
+    score: Score,
     /// [nodes, 3]: 1 at the node's split.
     masks: Tensor<2>,
     sizes: [usize; 3],
 }
 
 impl Splits {
-    pub(super) fn new(data: &NodeDataset, metric: Metric, device: &Device) -> Self {
+    pub(super) fn new(data: &NodeDataset, score: Score, device: &Device) -> Self {
         let lists = [data.train(), data.val(), data.test()];
         let mut masks = vec![0f32; data.nodes() * 3];
         for (column, list) in lists.into_iter().enumerate() {
@@ -145,13 +194,13 @@ impl Splits {
         }
         let device = &device.clone().without_autodiff();
         Self {
-            metric,
+            score,
             masks: upload(masks, [data.nodes(), 3], device),
             sizes: lists.map(<[u32]>::len),
         }
     }
 
-    /// One small read, or all logits for ROC-AUC. Counts are exact below 2^24.
+    /// One small read, or all logits for ROC-AUC and metrics of the caller. Counts are exact below 2^24.
     pub(super) async fn measure(
         &self,
         host: &NodeDataset,
@@ -161,11 +210,10 @@ impl Splits {
     ) -> Result<(f64, [f64; 3]), TrainError> {
         let loss = loss.unwrap_or_else(|| data.loss(logits.clone()));
         let count = |rows: Tensor<2>| column_sums(self.masks.clone() * rows);
-        let counts = match (&data.goal, self.metric) {
-            (_, Metric::RocAuc) => {
+        let counts = match (&data.goal, &self.score) {
+            (_, Score::Own(_) | Score::BuiltIn(Metric::RocAuc)) => {
                 let logits = read_async(logits.reshape([-1])).await?;
-                let score = |nodes| self.metric.score(&logits, host, nodes);
-                let scores = [host.train(), host.val(), host.test()].map(score);
+                let scores = self.score.splits(&logits, host);
                 return Ok((f64::from(read_async(loss).await?[0]), scores));
             }
             (Goal::Classes { labels, .. }, _) => {

@@ -1,5 +1,5 @@
 //! Epochs and evaluation.
-use std::thread;
+use std::{sync::Arc, thread};
 
 use burn::tensor::{Device, Tensor, read_sync};
 use rand::{SeedableRng, rngs::Xoshiro256PlusPlus, seq::SliceRandom};
@@ -8,7 +8,8 @@ use super::{
     config::{Batching, TrainConfig},
     data::{DeviceData, Splits, read_async},
     error::TrainError,
-    metric::Metric,
+    loss::NodeLoss,
+    recipe::{Recipe, Score},
     replicas::{Replicas, Share},
     types::Evaluation,
 };
@@ -21,7 +22,8 @@ use crate::{
 pub(super) struct Engine<'a> {
     host: &'a NodeDataset,
     config: &'a TrainConfig,
-    metric: Metric,
+    loss: Option<Arc<dyn NodeLoss>>,
+    score: Score,
     device: Device,
     /// All nodes, unless everything is batched.
     whole: Option<DeviceData>,
@@ -30,8 +32,14 @@ pub(super) struct Engine<'a> {
 }
 
 impl<'a> Engine<'a> {
-    pub(super) fn new(config: &'a TrainConfig, host: &'a NodeDataset, device: &Device) -> Self {
-        let metric = config.metric_for(host);
+    pub(super) fn new(
+        config: &'a TrainConfig,
+        recipe: &Recipe,
+        host: &'a NodeDataset,
+        device: &Device,
+    ) -> Self {
+        let score = Score::new(config, recipe, host);
+        let train = (host.train(), host.train().len());
         let evaluates_whole = !config.evaluate_batches || config.batches == Batching::Full;
         let partition = match config.batches {
             Batching::Parts { parts, clustered, .. } => {
@@ -44,11 +52,12 @@ impl<'a> Engine<'a> {
         Self {
             host,
             config,
-            metric,
+            loss: recipe.loss.clone(),
             device: device.clone(),
             whole: evaluates_whole
-                .then(|| DeviceData::new(host, None, (host.train(), host.train().len()), device)),
-            splits: evaluates_whole.then(|| Splits::new(host, metric, device)),
+                .then(|| DeviceData::new(host, None, train, recipe.loss.as_ref(), device)),
+            splits: evaluates_whole.then(|| Splits::new(host, score.clone(), device)),
+            score,
             partition,
         }
     }
@@ -58,10 +67,11 @@ impl<'a> Engine<'a> {
         &self,
         replicas: Replicas<M>,
         seed: u64,
+        lr: f64,
     ) -> Result<(Replicas<M>, Tensor<1>), TrainError> {
         if let (Batching::Full, Some(whole)) = (&self.config.batches, &self.whole) {
             let share = Share { graph: self.host.graph(), data: whole };
-            return replicas.step(self.config.lr, &[share]);
+            return replicas.step(lr, &[share]);
         }
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let mut running = (replicas, Tensor::<1>::zeros([1], &self.device));
@@ -73,7 +83,7 @@ impl<'a> Engine<'a> {
                 for (at, seeds) in order.chunks(*nodes).enumerate() {
                     let places = (0..seeds.len() as u32).collect();
                     let batch = sampler.sample(seeds, seed.wrapping_add(at as u64));
-                    running = self.step(running, &[(batch, places)])?;
+                    running = self.step(running, lr, &[(batch, places)])?;
                 }
             }
             Batching::Full | Batching::Parts { .. } => {
@@ -87,7 +97,7 @@ impl<'a> Engine<'a> {
                 };
                 for groups in self.groups(running.0.devices().len(), Some(&mut rng)) {
                     let batches = self.induced(&groups).into_iter().map(places);
-                    running = self.step(running, &batches.collect::<Vec<_>>())?;
+                    running = self.step(running, lr, &batches.collect::<Vec<_>>())?;
                 }
             }
         }
@@ -98,6 +108,7 @@ impl<'a> Engine<'a> {
     fn step<M: NodeModel>(
         &self,
         (replicas, sum): (Replicas<M>, Tensor<1>),
+        lr: f64,
         batches: &[(Batch, Vec<u32>)],
     ) -> Result<(Replicas<M>, Tensor<1>), TrainError> {
         let count: usize = batches.iter().map(|(_, train)| train.len()).sum();
@@ -107,13 +118,14 @@ impl<'a> Engine<'a> {
         let pairs = batches.iter().zip(replicas.devices());
         let data: Vec<DeviceData> = pairs
             .map(|((batch, train), device)| {
-                DeviceData::new(self.host, Some(&batch.nodes), (train, count), device)
+                let (nodes, loss) = (Some(&batch.nodes[..]), self.loss.as_ref());
+                DeviceData::new(self.host, nodes, (train, count), loss, device)
             })
             .collect();
         let pairs = batches.iter().zip(&data);
         let shares: Vec<Share> =
             pairs.map(|((batch, _), data)| Share { graph: &batch.graph, data }).collect();
-        let (replicas, loss) = replicas.step(self.config.lr, &shares)?;
+        let (replicas, loss) = replicas.step(lr, &shares)?;
         let part = count as f64 / self.host.train().len() as f64;
         Ok((replicas, sum + loss * part))
     }
@@ -174,8 +186,7 @@ impl<'a> Engine<'a> {
             }
             _ => {
                 let logits = self.logits_by_batches(model).await?;
-                let score = |nodes| self.metric.score(&logits, self.host, nodes);
-                let scores = [self.host.train(), self.host.val(), self.host.test()].map(score);
+                let scores = self.score.splits(&logits, self.host);
                 let loss = match loss {
                     Some(loss) => read_async(loss).await?[0].into(),
                     None => f64::NAN,
@@ -190,7 +201,8 @@ impl<'a> Engine<'a> {
         let classes = self.host.classes();
         let mut all = vec![0f32; self.host.nodes() * classes];
         let mut batch = async |batch: Batch, wanted: usize| {
-            let data = DeviceData::new(self.host, Some(&batch.nodes), (&[], 1), &self.device);
+            let nodes = Some(&batch.nodes[..]);
+            let data = DeviceData::new(self.host, nodes, (&[], 1), None, &self.device);
             let logits = model.forward(&batch.graph, data.features).reshape([-1]);
             let logits = read_async(logits).await?;
             for (&node, row) in batch.nodes[..wanted].iter().zip(logits.chunks_exact(classes)) {

@@ -5,7 +5,8 @@ use burn::{
 };
 
 use super::{
-    config::TrainConfig, engine::Engine, error::TrainError, replicas::Replicas, types::Evaluation,
+    config::TrainConfig, engine::Engine, error::TrainError, recipe::Rates, replicas::Replicas,
+    types::Evaluation,
 };
 use crate::{nn::NodeModelConfig, random};
 
@@ -37,6 +38,7 @@ pub struct Epochs<'a, C: NodeModelConfig> {
     pub(super) config: &'a TrainConfig,
     pub(super) engine: Engine<'a>,
     pub(super) replicas: Option<Replicas<C::Model>>,
+    pub(super) rates: Rates,
     pub(super) done: usize,
 }
 
@@ -51,7 +53,7 @@ impl<C: NodeModelConfig> Epochs<'_, C> {
         self.done += 1;
         let replicas = self.replicas.take().expect(KEPT);
         let seed = seed_all(replicas.devices(), self.config.seed, self.done);
-        let (replicas, loss) = self.engine.epoch(replicas, seed)?;
+        let (replicas, loss) = self.engine.epoch(replicas, seed, self.rates.next())?;
         self.replicas = Some(replicas);
         Ok(loss)
     }

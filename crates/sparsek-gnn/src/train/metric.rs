@@ -1,4 +1,6 @@
 //! Metrics of class scores.
+use std::fmt::Debug;
+
 use burn::config::Config;
 
 use super::error::TrainError;
@@ -36,15 +38,60 @@ impl Metric {
             Self::RocAuc => "ROC-AUC",
         }
     }
+}
 
-    pub(super) fn check(self, data: &NodeDataset) -> Result<(), TrainError> {
-        let fits = match (self, data.labels()) {
+/// Metric of logits, for [`Trainer::with_metric`](super::Trainer::with_metric); larger is better.
+///
+/// ```
+/// use sparsek_gnn::{datasets::NodeDataset, train::NodeMetric};
+///
+/// /// Share of nodes whose class is among the two that score greatest.
+/// #[derive(Debug)]
+/// struct TopTwo;
+///
+/// impl NodeMetric for TopTwo {
+///     fn name(&self) -> String {
+///         "top-2 accuracy".to_string()
+///     }
+///
+///     fn score(&self, logits: &[f32], data: &NodeDataset, nodes: &[u32]) -> f64 {
+///         let labels = data.labels().classes().expect("one class per node");
+///         let right = nodes.iter().filter(|&&node| {
+///             let row = &logits[node as usize * data.classes()..][..data.classes()];
+///             let own = row[labels[node as usize] as usize];
+///             row.iter().filter(|&&score| score > own).count() < 2
+///         });
+///         right.count() as f64 / nodes.len() as f64
+///     }
+/// }
+/// ```
+pub trait NodeMetric: Debug + Send + Sync {
+    /// Identifies the metric and its settings; resumption compares it.
+    fn name(&self) -> String;
+
+    /// Refuses datasets that it cannot score. Default: none.
+    fn check(&self, data: &NodeDataset) -> Result<(), TrainError> {
+        let _ = data;
+        Ok(())
+    }
+
+    /// Score of `nodes`; `logits` has a row per dataset node. NaN when undefined.
+    fn score(&self, logits: &[f32], data: &NodeDataset, nodes: &[u32]) -> f64;
+}
+
+impl NodeMetric for Metric {
+    fn name(&self) -> String {
+        Metric::name(*self).to_string()
+    }
+
+    fn check(&self, data: &NodeDataset) -> Result<(), TrainError> {
+        let fits = match (*self, data.labels()) {
             (Self::Accuracy, labels) => labels.classes().is_some(),
             (Self::MicroF1, labels) => labels.classes().is_none(),
             (Self::RocAuc, Labels::Classes(_)) => data.classes() == 2,
             (Self::RocAuc, Labels::Sets(_)) => true,
         };
-        let (name, dataset) = (self.name(), data.name());
+        let (name, dataset) = (Metric::name(*self), data.name());
         if !fits {
             return Err(TrainError::Config(format!("{name} does not fit the labels of {dataset}")));
         }
@@ -52,7 +99,7 @@ impl Metric {
             [("training", data.train()), ("validation", data.val()), ("test", data.test())];
         for (split, nodes) in splits {
             let logits = || vec![0.0; data.nodes() * data.classes()];
-            if self == Self::RocAuc && self.score(&logits(), data, nodes).is_nan() {
+            if *self == Self::RocAuc && self.score(&logits(), data, nodes).is_nan() {
                 return Err(TrainError::Config(format!(
                     "{name} needs nodes inside and outside a class in the {split} split \
                      of {dataset}"
@@ -62,11 +109,10 @@ impl Metric {
         Ok(())
     }
 
-    /// `logits` has a row per dataset node. NaN when undefined.
-    pub(super) fn score(self, logits: &[f32], data: &NodeDataset, nodes: &[u32]) -> f64 {
+    fn score(&self, logits: &[f32], data: &NodeDataset, nodes: &[u32]) -> f64 {
         let classes = data.classes();
         let row = |node: u32| &logits[node as usize * classes..][..classes];
-        match (self, data.labels()) {
+        match (*self, data.labels()) {
             (Self::Accuracy, Labels::Classes(labels)) => {
                 let right = |&&node: &&u32| greatest(row(node)) == labels[node as usize] as usize;
                 nodes.iter().filter(right).count() as f64 / nodes.len() as f64

@@ -1,8 +1,8 @@
 //! Training of node classifiers, full or batched, on one device or several.
 //!
 //! [`train`] runs Adam and reports the test [`Metric`] of the epoch that validates best; a
-//! [`CheckpointDir`] makes it resumable. `engine` takes steps, `replicas` keeps devices equal,
-//! `run` is the loop.
+//! [`CheckpointDir`] makes it resumable. A [`Trainer`] takes other losses, optimizers, schedules
+//! and metrics. `engine` takes steps, `replicas` keeps devices equal, `run` is the loop.
 mod checkpoint;
 mod config;
 mod data;
@@ -12,9 +12,11 @@ mod epochs;
 mod error;
 mod fingerprint;
 mod log;
+mod loss;
 mod metric;
 mod optimizer;
 mod preset;
+mod recipe;
 mod replicas;
 mod run;
 #[cfg(all(test, feature = "flex"))]
@@ -28,7 +30,9 @@ pub use self::{
     error::{DevicesError, TrainError},
     fingerprint::{Fingerprint, Preparation},
     log::{RunLog, RunSummary},
-    metric::Metric,
+    loss::{NodeLoss, Targets},
+    metric::{Metric, NodeMetric},
+    optimizer::OptimizerConfig,
     preset::{Preset, PresetSettings},
     run::{Trainer, evaluate, train, train_on},
     types::{EpochReport, Evaluation, Progress, TrainOutcome},

@@ -1,24 +1,101 @@
-//! Adam (Kingma and Ba, ICLR 2015) with one launch per parameter; its state is Burn's.
+//! Optimizers. The default is Adam (Kingma and Ba, ICLR 2015) with one launch per parameter; its
+//! state is Burn's.
+use std::fmt::Debug;
+
 use burn::{
+    config::Config,
+    grad_clipping::GradientClipping,
     module::ParamGroup,
     optim::{
-        AdamState, AdaptiveMomentumState, DynOptimizer, DynState, LearningRate, ModuleOptimizer,
-        Optimizer, StateSink, StateSource,
+        AdaGrad, AdaGradConfig, Adam as BurnAdam, AdamConfig, AdamState, AdamW, AdamWConfig, Adan,
+        AdanConfig, AdaptiveMomentumState, DynOptimizer, DynState, Lamb, LambConfig, LearningRate,
+        Lion, LionConfig, ModuleOptimizer, Optimizer, RmsProp, RmsPropConfig, Sgd, SgdConfig,
+        StateSink, StateSource,
     },
     tensor::{Device, Tensor, kind::BridgeTensor},
 };
+use serde_json::{Value, json};
 use sparsek::dense::{AdamFactors, adam_step};
 
-use super::config::TrainConfig;
+use super::{config::TrainConfig, recipe::to_json};
 
 const BETA_1: f32 = 0.9;
 const BETA_2: f32 = 0.999;
 const EPSILON: f32 = 1e-8;
 
-pub(super) fn adam(config: &TrainConfig, device: &Device) -> ModuleOptimizer {
-    let adam = Adam { decay: config.weight_decay as f32 };
-    let located = Located { adam: adam.clone(), device: device.clone().without_autodiff() };
-    ModuleOptimizer::from(adam).with_group(ParamGroup::all(), located, None)
+/// Configuration of an optimizer, for [`Trainer::with_optimizer`](super::Trainer::with_optimizer).
+/// Burn's are: Adam, AdamW, AdaGrad, Adan, Lamb, Lion, RmsProp and Sgd.
+pub trait OptimizerConfig: Config + Debug + Send + Sync + 'static {
+    /// Optimizer that it configures.
+    type Optimizer: Optimizer;
+
+    /// Name in checkpoints; resumption compares it and the configuration.
+    fn name(&self) -> String;
+
+    /// Builds the optimizer, without gradient clipping.
+    fn build(&self) -> Self::Optimizer;
+}
+
+macro_rules! optimizers {
+    ($($config:ident => $optimizer:ty),* $(,)?) => {$(
+        impl OptimizerConfig for $config {
+            type Optimizer = $optimizer;
+
+            fn name(&self) -> String {
+                stringify!($optimizer).to_string()
+            }
+
+            fn build(&self) -> $optimizer {
+                $config::build(self)
+            }
+        }
+    )*};
+}
+
+optimizers! {
+    AdaGradConfig => AdaGrad,
+    AdamConfig => BurnAdam,
+    AdamWConfig => AdamW,
+    AdanConfig => Adan,
+    LambConfig => Lamb,
+    LionConfig => Lion,
+    RmsPropConfig => RmsProp,
+    SgdConfig => Sgd,
+}
+
+/// Type-erased [`OptimizerConfig`].
+pub(super) trait AnyOptimizer: Debug + Send + Sync {
+    fn optimizer(&self, device: &Device, clipping: Option<GradientClipping>) -> ModuleOptimizer;
+
+    fn record(&self) -> Value;
+}
+
+impl<C: OptimizerConfig> AnyOptimizer for C {
+    fn optimizer(&self, device: &Device, clipping: Option<GradientClipping>) -> ModuleOptimizer {
+        located(self.build(), device, clipping)
+    }
+
+    fn record(&self) -> Value {
+        json!({ "name": self.name(), "config": to_json(self) })
+    }
+}
+
+pub(super) fn adam(
+    config: &TrainConfig,
+    device: &Device,
+    clipping: Option<GradientClipping>,
+) -> ModuleOptimizer {
+    located(Adam { decay: config.weight_decay as f32 }, device, clipping)
+}
+
+fn located<O: Optimizer>(
+    optimizer: O,
+    device: &Device,
+    clipping: Option<GradientClipping>,
+) -> ModuleOptimizer {
+    let device = device.clone().without_autodiff();
+    let located = Located { optimizer: optimizer.clone(), device };
+    ModuleOptimizer::from(optimizer).with_group(ParamGroup::all(), located, clipping)
 }
 
 #[derive(Clone)]
@@ -69,12 +146,12 @@ impl Optimizer for Adam {
 }
 
 /// Burn 0.22.1 restores state on `Device::default()`, which may not exist: replaces the device.
-struct Located {
-    adam: Adam,
+struct Located<O> {
+    optimizer: O,
     device: Device,
 }
 
-impl DynOptimizer for Located {
+impl<O: Optimizer> DynOptimizer for Located<O> {
     fn step_dyn(
         &self,
         rank: usize,
@@ -83,15 +160,15 @@ impl DynOptimizer for Located {
         grad: BridgeTensor,
         state: Option<DynState>,
     ) -> (BridgeTensor, Option<DynState>) {
-        self.adam.step_dyn(rank, lr, tensor, grad, state)
+        self.optimizer.step_dyn(rank, lr, tensor, grad, state)
     }
 
     fn to_device_dyn(&self, state: DynState, device: &Device) -> DynState {
-        self.adam.to_device_dyn(state, device)
+        self.optimizer.to_device_dyn(state, device)
     }
 
     fn state_flatten(&self, prefix: &str, state: &DynState, out: &mut StateSink) {
-        self.adam.state_flatten(prefix, state, out);
+        self.optimizer.state_flatten(prefix, state, out);
     }
 
     fn state_unflatten(
@@ -101,6 +178,6 @@ impl DynOptimizer for Located {
         src: &mut StateSource,
         _: &Device,
     ) -> Option<DynState> {
-        self.adam.state_unflatten(rank, prefix, src, &self.device)
+        self.optimizer.state_unflatten(rank, prefix, src, &self.device)
     }
 }

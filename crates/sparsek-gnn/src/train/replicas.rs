@@ -10,7 +10,7 @@ use super::{
     data::DeviceData,
     devices::{self, Sum},
     error::TrainError,
-    optimizer::adam,
+    recipe::Recipe,
 };
 use crate::{
     graph::Graph,
@@ -36,7 +36,7 @@ pub(super) struct Share<'a> {
 impl<M: NodeModel> Replicas<M> {
     /// The first device draws.
     pub(super) fn new<C: NodeModelConfig<Model = M>>(
-        config: &TrainConfig,
+        (config, recipe): (&TrainConfig, &Recipe),
         model: &C,
         devices: &[Device],
         sum: Sum,
@@ -48,7 +48,7 @@ impl<M: NodeModel> Replicas<M> {
         if devices.len() > 1 {
             devices::join(&devices, sum)?;
         }
-        let optimizer = adam(config, &devices[0]);
+        let optimizer = recipe.optimizer(config, &devices[0]);
         let replicas = Self { models: models?, optimizer, sum, devices };
         let replicas = replicas.shared()?;
         replicas.check_equal("before the first step")?;

@@ -1,6 +1,10 @@
-use std::{slice, time::Instant};
+use std::{fmt, io, ops::ControlFlow, slice, sync::Arc, time::Instant};
 
-use burn::{config::Config, module::Module, tensor::Device};
+use burn::{
+    grad_clipping::GradientClippingConfig, lr_scheduler::LrSchedulerConfig, module::Module,
+    tensor::Device,
+};
+use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
     checkpoint::{CheckpointDir, RunId, SavedRun, best_of},
@@ -11,6 +15,10 @@ use super::{
     epochs::{Epochs, seed_all},
     error::TrainError,
     fingerprint::Preparation,
+    loss::NodeLoss,
+    metric::NodeMetric,
+    optimizer::OptimizerConfig,
+    recipe::{Rates, Recipe},
     replicas::{Replicas, record},
     types::{EpochReport, Evaluation, Progress, TrainOutcome},
 };
@@ -42,16 +50,47 @@ pub fn train_on<C: NodeModelConfig>(
 ///
 /// The loss is the mean cross-entropy of training nodes, binary per class for sets. Each epoch
 /// takes an Adam step (Kingma and Ba, ICLR 2015), or one per batch, then evaluates all nodes with a
-/// small read.
+/// small read. Loss, optimizer, schedule, gradient clipping, metric and callbacks can be replaced:
+///
+/// ```
+/// # #[cfg(feature = "flex")] {
+/// use burn::{
+///     grad_clipping::GradientClippingConfig, lr_scheduler::cosine::CosineAnnealingLrSchedulerConfig,
+///     nn::loss::CrossEntropyLossConfig, optim::AdamWConfig, tensor::Device,
+/// };
+/// use sparsek_gnn::{
+///     datasets::karate,
+///     nn::{ConvKind, PlainModelConfig},
+///     train::{TrainConfig, Trainer},
+/// };
+///
+/// let data = karate::karate_club();
+/// let model = PlainModelConfig::new(ConvKind::Gcn, data.feature_width(), 16, data.classes());
+/// let config = TrainConfig::new().with_epochs(30);
+/// let smoothed = CrossEntropyLossConfig::new().with_smoothing(Some(0.1));
+/// let trainer = Trainer::new(&config, &model, &data)
+///     .unwrap()
+///     .with_loss(smoothed)
+///     .unwrap()
+///     .with_optimizer(AdamWConfig::new())
+///     .with_schedule(CosineAnnealingLrSchedulerConfig::new(0.01, 30))
+///     .unwrap()
+///     .with_gradient_clipping(GradientClippingConfig::Norm(1.0));
+/// let run = trainer.run(&Device::flex(), &mut |_: &_| Ok(())).unwrap();
+/// assert!(run.history[29].loss < run.history[0].loss);
+/// # }
+/// ```
 ///
 /// Epochs seed the device with (seed, epoch), so resumed runs equal uninterrupted ones. On Flex
 /// equal configurations give equal runs, unless another thread draws: the process has one random
 /// stream.
 #[derive(Debug)]
-pub struct Trainer<'a, C> {
+pub struct Trainer<'a, C: NodeModelConfig> {
     config: &'a TrainConfig,
     model: &'a C,
     data: &'a NodeDataset,
+    recipe: Recipe,
+    callbacks: Vec<Callback<'a, C::Model>>,
     preparation: Preparation,
     id: RunId,
     checkpoint: Option<Checkpoint<C>>,
@@ -78,6 +117,8 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
             config,
             model,
             data,
+            recipe: Recipe::default(),
+            callbacks: Vec::new(),
             preparation: Preparation::new(),
             id: RunId::random(),
             checkpoint: None,
@@ -87,6 +128,55 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
     /// Records the preparation that resumption compares; call before [`Trainer::resume`].
     pub fn with_preparation(mut self, preparation: Preparation) -> Self {
         self.preparation = preparation;
+        self
+    }
+
+    /// Replaces the loss; errors when it does not fit the dataset. Batches weigh by training nodes.
+    /// Call before [`Trainer::resume`], as the other replacements.
+    pub fn with_loss(mut self, loss: impl NodeLoss + 'static) -> Result<Self, TrainError> {
+        loss.check(self.data)?;
+        self.recipe.loss = Some(Arc::new(loss));
+        Ok(self)
+    }
+
+    /// Replaces the metric, which chooses the best epoch; errors when it does not fit the dataset.
+    /// Each epoch reads all logits.
+    pub fn with_metric(mut self, metric: impl NodeMetric + 'static) -> Result<Self, TrainError> {
+        metric.check(self.data)?;
+        self.recipe.metric = Some(Arc::new(metric));
+        Ok(self)
+    }
+
+    /// Replaces the optimizer; [`TrainConfig::weight_decay`] is then unused.
+    pub fn with_optimizer(mut self, optimizer: impl OptimizerConfig) -> Self {
+        self.recipe.optimizer = Some(Arc::new(optimizer));
+        self
+    }
+
+    /// Replaces [`TrainConfig::lr`] by a schedule, one step per epoch; errors when it is
+    /// impossible.
+    pub fn with_schedule(
+        mut self,
+        schedule: impl Into<LrSchedulerConfig>,
+    ) -> Result<Self, TrainError> {
+        self.recipe.schedule = Some(schedule.into());
+        Rates::new(self.config, &self.recipe, 0)?;
+        Ok(self)
+    }
+
+    /// Clips each parameter's gradient.
+    pub fn with_gradient_clipping(mut self, clipping: GradientClippingConfig) -> Self {
+        self.recipe.clipping = Some(clipping);
+        self
+    }
+
+    /// Calls `each` after an epoch, with the model outside autodiff. [`ControlFlow::Break`] stops as
+    /// [`Progress::stop`] does; errors end training.
+    pub fn with_callback(
+        mut self,
+        each: impl FnMut(&EpochReport, &C::Model) -> io::Result<ControlFlow<()>> + 'a,
+    ) -> Self {
+        self.callbacks.push(Callback(Box::new(each)));
         self
     }
 
@@ -118,7 +208,7 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
     /// save interval may change.
     ///
     /// Errors when unreadable, in use, or different in model, learning rate, penalty, seed,
-    /// batching, metric, dataset or preparation.
+    /// batching, metric, loss, optimizer, schedule, clipping, dataset or preparation.
     pub fn resume(mut self, checkpoint: CheckpointDir) -> Result<Self, TrainError> {
         let saved = checkpoint.resume::<C>()?;
         let differs = |what: String| {
@@ -139,6 +229,10 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
                 train.lr, train.weight_decay, train.seed, train.batches, train.metric
             ));
         }
+        let parts = saved.recipe().differences(&as_saved(&self.recipe.record()));
+        if !parts.is_empty() {
+            return differs(format!("another {}", parts.join(", another ")));
+        }
         saved.check_dataset(self.data, &self.preparation)?;
         self.id = saved.id().clone();
         self.checkpoint = Some(Checkpoint::Resumed(Box::new(saved)));
@@ -152,15 +246,25 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
     }
 
     fn start_on(&self, devices: &[Device], sum: Sum) -> Result<Epochs<'a, C>, TrainError> {
-        let engine = Engine::new(self.config, self.data, &devices[0].clone().without_autodiff());
+        let first = devices[0].clone().without_autodiff();
+        let engine = Engine::new(self.config, &self.recipe, self.data, &first);
         seed_all(devices, self.config.seed, 0);
-        let mut replicas = Replicas::new(self.config, self.model, devices, sum)?;
+        let parts = (self.config, &self.recipe);
+        let mut replicas = Replicas::new(parts, self.model, devices, sum)?;
         let mut done = 0;
         if let Some(saved) = self.saved().filter(|saved| saved.epochs() > 0) {
             replicas = replicas.restore(saved)?;
             done = saved.epochs();
         }
-        Ok(Epochs { config: self.config, engine, replicas: Some(replicas), done })
+        let rates = Rates::new(self.config, &self.recipe, done)?;
+        Ok(Epochs { config: self.config, engine, replicas: Some(replicas), rates, done })
+    }
+
+    /// Evaluates a model with the loss and metric of training; [`TrainError::Device`] when
+    /// unreadable.
+    pub fn evaluate(&self, model: &C::Model, device: &Device) -> Result<Evaluation, TrainError> {
+        let device = device.clone().without_autodiff();
+        Engine::new(self.config, &self.recipe, self.data, &device).measure(&model.valid(), None)
     }
 
     /// Trains on one device, with or without autodiff. Errors when the loss is not finite, a
@@ -189,7 +293,7 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
     }
 
     pub(super) fn run_with(
-        self,
+        mut self,
         devices: &[Device],
         sum: Sum,
         progress: &mut impl Progress,
@@ -200,7 +304,8 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
             None => (None, Vec::new()),
             Some(Checkpoint::New(dir)) => {
                 let data = (self.data, &self.preparation);
-                let saved = dir.begin(&self.id, self.model, self.config, data)?;
+                let train = (self.config, self.recipe.record());
+                let saved = dir.begin(&self.id, self.model, train, data)?;
                 (Some(saved), Vec::new())
             }
             Some(Checkpoint::Resumed(saved)) => {
@@ -222,12 +327,16 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
             }
             let (report, model) = one_epoch(&mut epochs)?;
             history.push(report);
+            // First: saved epochs are not run again.
+            progress.on_epoch(&report)?;
+            let mut stops = progress.stop();
+            for Callback(each) in &mut self.callbacks {
+                stops |= each(&report, &model)?.is_break();
+            }
+            interrupted = epoch < self.config.epochs && stops;
             if best.as_ref().is_none_or(|(best, _)| report.val > best.val) {
                 best = Some((report, model));
             }
-            // First: saved epochs are not run again.
-            progress.on_epoch(&report)?;
-            interrupted = epoch < self.config.epochs && progress.stop();
             if epoch.is_multiple_of(self.config.save_every) {
                 save(&mut saved, &epochs, &history, &best, progress)?;
             }
@@ -251,6 +360,17 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
             epochs: epochs.done,
             interrupted,
         })
+    }
+}
+
+/// Has no state that can be shown.
+struct Callback<'a, M>(EachEpoch<'a, M>);
+
+type EachEpoch<'a, M> = Box<dyn FnMut(&EpochReport, &M) -> io::Result<ControlFlow<()>> + 'a>;
+
+impl<M> fmt::Debug for Callback<'_, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Callback")
     }
 }
 
@@ -294,7 +414,7 @@ fn save<C: NodeModelConfig>(
 }
 
 /// JSON may round numbers.
-fn as_saved<T: Config + Clone>(config: &T) -> T {
+fn as_saved<T: Serialize + DeserializeOwned + Clone>(config: &T) -> T {
     let text = serde_json::to_string(config).ok();
     let back = text.and_then(|text| serde_json::from_str(&text).ok());
     back.unwrap_or_else(|| config.clone())
@@ -309,11 +429,7 @@ pub fn evaluate<C: NodeModelConfig>(
     data: &NodeDataset,
     device: &Device,
 ) -> Result<Evaluation, TrainError> {
-    config.validate()?;
-    model_config.validate()?;
-    check_fit(config, model_config, data)?;
-    let device = device.clone().without_autodiff();
-    Engine::new(config, data, &device).measure(&model.valid(), None)
+    Trainer::new(config, model_config, data)?.evaluate(model, device)
 }
 
 fn check_fit(

@@ -19,6 +19,7 @@ use crate::{
     train::{
         config::TrainConfig,
         fingerprint::{Fingerprint, Preparation, sha256},
+        recipe::RecipeRecord,
         types::EpochReport,
     },
 };
@@ -66,6 +67,8 @@ pub(super) struct Manifest<C> {
     pub(super) id: RunId,
     pub(super) model: C,
     pub(super) train: TrainConfig,
+    #[serde(default, skip_serializing_if = "RecipeRecord::is_default")]
+    pub(super) recipe: RecipeRecord,
     pub(super) dataset: Dataset,
     history: Vec<Row>,
     /// None before the first save.
@@ -103,8 +106,13 @@ impl Saved {
 }
 
 impl<C: NodeModelConfig> Manifest<C> {
-    pub(super) fn new(id: RunId, model: C, train: TrainConfig, dataset: Dataset) -> Self {
-        Self { id, model, train, dataset, history: Vec::new(), files: None }
+    pub(super) fn new(
+        id: RunId,
+        model: C,
+        (train, recipe): (TrainConfig, RecipeRecord),
+        dataset: Dataset,
+    ) -> Self {
+        Self { id, model, train, recipe, dataset, history: Vec::new(), files: None }
     }
 
     pub(super) fn after(&self, epochs: &[EpochReport], files: Files) -> Self {

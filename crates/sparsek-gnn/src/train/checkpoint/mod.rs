@@ -22,6 +22,7 @@ use super::{
     config::TrainConfig,
     error::TrainError,
     fingerprint::{self, Fingerprint, Preparation},
+    recipe::RecipeRecord,
     types::EpochReport,
 };
 use crate::{datasets::NodeDataset, nn::NodeModelConfig};
@@ -111,7 +112,7 @@ impl CheckpointDir {
         &self,
         id: &RunId,
         model: &C,
-        train: &TrainConfig,
+        (train, recipe): (&TrainConfig, RecipeRecord),
         (data, preparation): (&NodeDataset, &Preparation),
     ) -> Result<SavedRun<C>, TrainError> {
         fs::create_dir_all(&self.path).map_err(|error| self.failed("", error))?;
@@ -125,7 +126,7 @@ impl CheckpointDir {
         let run = SavedRun {
             dir: self.clone(),
             _lock: lock,
-            manifest: Manifest::new(id.clone(), model.clone(), train.clone(), dataset),
+            manifest: Manifest::new(id.clone(), model.clone(), (train.clone(), recipe), dataset),
         };
         run.commit(&run.manifest)?;
         Ok(run)
@@ -320,6 +321,10 @@ impl<C: NodeModelConfig> SavedRun<C> {
         }
     }
 
+    pub(super) fn recipe(&self) -> &RecipeRecord {
+        &self.manifest.recipe
+    }
+
     pub(super) fn epochs(&self) -> usize {
         self.manifest.epochs()
     }
@@ -332,7 +337,8 @@ impl<C: NodeModelConfig> SavedRun<C> {
         let Files { last, optimizer: state, .. } = self.files()?;
         let model = records::load_model(self.verified(last)?, model);
         let model = model.map_err(|reason| self.dir.failed(&last.name, reason))?;
-        let optimizer = records::load_optimizer(self.verified(state)?, &model, optimizer);
+        let own = self.manifest.recipe.has_optimizer();
+        let optimizer = records::load_optimizer(self.verified(state)?, &model, optimizer, own);
         let optimizer = optimizer.map_err(|reason| self.dir.failed(&state.name, reason))?;
         Ok((model, optimizer))
     }

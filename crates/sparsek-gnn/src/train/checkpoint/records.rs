@@ -10,7 +10,7 @@ use burn::{
     store::ModuleRecord,
     tensor::{Bool, Bytes, DType, Int, Tensor},
 };
-use burn_pack::{Reader, Scalar};
+use burn_pack::{Reader, Scalar, Tensor as Entry};
 
 pub(super) fn load_model<M: Module>(bytes: Bytes, model: M) -> Result<M, String> {
     let bytes = bytes.shared();
@@ -38,10 +38,12 @@ pub(super) fn load_model<M: Module>(bytes: Bytes, model: M) -> Result<M, String>
     model.map_err(|error| error.to_string())
 }
 
+/// `own`: an optimizer of the caller, whose entries are unknown; else Adam.
 pub(super) fn load_optimizer<M: Module>(
     bytes: Bytes,
     model: &M,
     optimizer: ModuleOptimizer,
+    own: bool,
 ) -> Result<ModuleOptimizer, String> {
     let bytes = bytes.shared();
     let mut parameters = Parameters { live: true, ..Parameters::default() };
@@ -51,6 +53,25 @@ pub(super) fn load_optimizer<M: Module>(
     let (scalars, paths) = (reader.scalars().clone(), reader.metadata().clone());
     let tensors = reader.into_tensors().map_err(|error| error.to_string())?;
 
+    match own {
+        true => check_entries(&tensors, &scalars, &by_id)?,
+        false => check_adam(&tensors, &scalars, &by_id)?,
+    }
+    for id in paths.keys() {
+        let known = id.parse().is_ok_and(|id: u64| by_id.contains_key(&id));
+        if !known {
+            return Err(unknown(id));
+        }
+    }
+    let record = OptimizerRecord::from_bytes(bytes).map_err(|error| error.to_string())?;
+    Ok(optimizer.load_record(record))
+}
+
+fn check_adam(
+    tensors: &[Entry],
+    scalars: &BTreeMap<String, Scalar>,
+    by_id: &BTreeMap<u64, &Parameter>,
+) -> Result<(), String> {
     // Entries per parameter in this Burn version.
     let mut missing: BTreeSet<String> = BTreeSet::new();
     for id in tensors.iter().filter_map(|tensor| tensor.param_id) {
@@ -61,8 +82,7 @@ pub(super) fn load_optimizer<M: Module>(
     if missing.is_empty() && !by_id.is_empty() {
         return Err("it holds no state".to_string());
     }
-    let unknown = |name: &str| format!("entry {name:?} belongs to no parameter of the model");
-    for tensor in &tensors {
+    for tensor in tensors {
         let name = &tensor.name;
         let id = tensor.param_id.ok_or_else(|| unknown(name))?;
         let parameter = by_id.get(&id).ok_or_else(|| unknown(name))?;
@@ -72,7 +92,7 @@ pub(super) fn load_optimizer<M: Module>(
         }
         compare(name, parameter, tensor.dtype, &tensor.shape.to_vec())?;
     }
-    for (name, &value) in &scalars {
+    for (name, &value) in scalars {
         if !missing.remove(name) {
             return Err(unknown(name));
         }
@@ -90,14 +110,36 @@ pub(super) fn load_optimizer<M: Module>(
     if let Some(name) = missing.first() {
         return Err(format!("entry {name:?} is missing"));
     }
-    for id in paths.keys() {
-        let known = id.parse().is_ok_and(|id: u64| by_id.contains_key(&id));
-        if !known {
-            return Err(unknown(id));
+    Ok(())
+}
+
+/// Every entry belongs to a parameter; entries of its rank have its shape, as Burn's optimizers
+/// keep them.
+fn check_entries(
+    tensors: &[Entry],
+    scalars: &BTreeMap<String, Scalar>,
+    by_id: &BTreeMap<u64, &Parameter>,
+) -> Result<(), String> {
+    for tensor in tensors {
+        let parameter = tensor.param_id.and_then(|id| by_id.get(&id));
+        let parameter = parameter.ok_or_else(|| unknown(&tensor.name))?;
+        if tensor.shape.rank() == parameter.shape.len() {
+            compare(&tensor.name, parameter, tensor.dtype, &tensor.shape.to_vec())?;
         }
     }
-    let record = OptimizerRecord::from_bytes(bytes).map_err(|error| error.to_string())?;
-    Ok(optimizer.load_record(record))
+    for (name, &value) in scalars {
+        let id = name.split_once('.').and_then(|(id, _)| id.parse::<u64>().ok());
+        let parameter = id.and_then(|id| by_id.get(&id)).ok_or_else(|| unknown(name))?;
+        let rank = Scalar::UInt(parameter.shape.len() as u64);
+        if name.ends_with(RANK) && value != rank {
+            return Err(format!("entry {name:?} has an impossible value"));
+        }
+    }
+    Ok(())
+}
+
+fn unknown(name: &str) -> String {
+    format!("entry {name:?} belongs to no parameter of the model")
 }
 
 const FIRST: &str = "momentum.moment_1";

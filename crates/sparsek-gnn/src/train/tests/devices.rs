@@ -3,6 +3,7 @@ use super::*;
 use crate::train::{
     data::DeviceData,
     devices::{check_batches, has_collectives, join},
+    recipe::Recipe,
     replicas::{Replicas, Share},
 };
 
@@ -65,7 +66,7 @@ fn a_step_of_two_batches_is_that_of_their_union(
     let replicas = |count| {
         device.seed(1);
         let devices = vec![device.clone(); count];
-        Replicas::new(&config, &model, &devices, add_up).unwrap()
+        Replicas::new((&config, &Recipe::default()), &model, &devices, add_up).unwrap()
     };
     let (mut one, mut two) = (replicas(1), replicas(2));
     two.check_equal("after training").unwrap();
@@ -75,7 +76,7 @@ fn a_step_of_two_batches_is_that_of_their_union(
     let batch = |nodes: std::ops::Range<u32>, train: &[u32]| {
         let nodes: Vec<u32> = nodes.collect();
         let train = (train, both.len());
-        let uploaded = DeviceData::new(&data, Some(&nodes), train, &device);
+        let uploaded = DeviceData::new(&data, Some(&nodes), train, None, &device);
         (lonely(nodes.len()), uploaded)
     };
     let batches = [batch(0..20, &first), batch(20..40, &second), batch(0..40, &both)];

@@ -2,6 +2,7 @@ mod batches;
 mod checkpoints;
 mod devices;
 mod logs;
+mod recipes;
 
 use std::{
     env::temp_dir,
