@@ -63,6 +63,18 @@ fn a_saved_run_keeps_the_way_its_data_was_prepared(#[from(prepared)] folder: Fol
 }
 
 #[rstest]
+fn eval_draws_embedding_confusion_and_degrees(#[from(prepared)] folder: Folder) {
+    folder.runs(&format!("{EVAL} --plot look.svg"));
+    let svg = fs::read_to_string(folder.path.join("look.svg")).unwrap();
+    for caption in ["embedding, colored by class", "class and prediction", "accuracy by degree"] {
+        assert!(svg.contains(caption), "{caption}");
+    }
+    // The karate club has 34 nodes; the degrees of its test nodes have points too.
+    assert!(svg.matches("<circle").count() > 34, "{svg}");
+    refuses(&folder, &format!("{EVAL} --plot run/manifest.json"), "manifest.json");
+}
+
+#[rstest]
 #[case::features("--features raw", "--features raw contradicts")]
 #[case::format("--format sbm", "--format sbm contradicts")]
 #[case::nodes("--nodes 9", "--nodes 9 contradicts")]

@@ -2,6 +2,7 @@
 mod cli;
 mod commands;
 mod figure;
+mod look;
 mod plot;
 mod progress;
 mod stop;

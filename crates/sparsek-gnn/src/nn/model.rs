@@ -203,6 +203,10 @@ impl MaxKModel {
 
 impl NodeModel for MaxKModel {
     fn forward(&self, graph: &Graph, x: Tensor<2>) -> Tensor<2> {
+        linear(&self.lin_out, self.embed(graph, x))
+    }
+
+    fn embed(&self, graph: &Graph, x: Tensor<2>) -> Tensor<2> {
         let mut h = linear(&self.lin_in, x);
         if self.blocks.iter().any(|block| block.linear.is_some()) {
             h = relu(h);
@@ -213,7 +217,7 @@ impl NodeModel for MaxKModel {
             }
             h = layer_norm(&block.norm, self.convolve(block, graph, h));
         }
-        linear(&self.lin_out, h)
+        h
     }
 }
 

@@ -12,6 +12,12 @@ use crate::graph::Graph;
 pub trait NodeModel: Module {
     /// Logits: [nodes, features] → [nodes, classes].
     fn forward(&self, graph: &Graph, x: Tensor<2>) -> Tensor<2>;
+
+    /// Embeddings of nodes, the input of the last layer: [nodes, features] → [nodes, width].
+    /// Default: the logits.
+    fn embed(&self, graph: &Graph, x: Tensor<2>) -> Tensor<2> {
+        self.forward(graph, x)
+    }
 }
 
 /// Builds a [`NodeModel`]; stored with it.

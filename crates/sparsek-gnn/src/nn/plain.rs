@@ -206,20 +206,27 @@ impl NodeModelConfig for PlainModelConfig {
 }
 
 impl NodeModel for PlainModel {
-    fn forward(&self, graph: &Graph, mut x: Tensor<2>) -> Tensor<2> {
+    fn forward(&self, graph: &Graph, x: Tensor<2>) -> Tensor<2> {
+        let x = self.embed(graph, x);
+        self.convolve(self.convolutions.len() - 1, graph, x)
+    }
+
+    fn embed(&self, graph: &Graph, mut x: Tensor<2>) -> Tensor<2> {
+        for layer in 0..self.convolutions.len() - 1 {
+            x = self.activation.forward(self.convolve(layer, graph, x));
+        }
+        x
+    }
+}
+
+impl PlainModel {
+    fn convolve(&self, layer: usize, graph: &Graph, mut x: Tensor<2>) -> Tensor<2> {
         // Features are constants outside autodiff, where dropout would keep all of them.
         let trains = self.devices().iter().any(Device::is_autodiff);
         if trains && !x.device().is_autodiff() {
             x = x.autodiff();
         }
-        let last = self.convolutions.len() - 1;
-        for (layer, convolution) in self.convolutions.iter().enumerate() {
-            x = convolution.forward(graph, drop_elements(&self.dropout, x));
-            if layer < last {
-                x = self.activation.forward(x);
-            }
-        }
-        x
+        self.convolutions[layer].forward(graph, drop_elements(&self.dropout, x))
     }
 }
 
@@ -248,6 +255,8 @@ mod tests {
         assert_eq!(config.parameters(), model.num_params() as u128);
         let graph = Graph::from_edges(2, [(0, 1)]).unwrap();
         assert_eq!(model.forward(&graph, Tensor::ones([2, 7], &device)).dims(), [2, 3]);
+        let wide = if layers == 1 { 7 } else { config.width() };
+        assert_eq!(model.embed(&graph, Tensor::ones([2, 7], &device)).dims(), [2, wide]);
     }
 
     #[cfg(feature = "flex")]

@@ -27,7 +27,7 @@ Examples:
 
 const EVAL_EXAMPLES: &str = "\
 Examples:
-  maxk eval --checkpoint run --data flickr
+  maxk eval --checkpoint run --data flickr --plot look.svg
   maxk eval --checkpoint run --format sbm --data-seed 2 --other-data";
 
 const COMPARE_EXAMPLES: &str = "\
@@ -214,6 +214,9 @@ pub struct EvalArgs {
     /// Backend.
     #[arg(help_heading = "Device", long, value_enum, default_value_t = Choice::Auto)]
     pub backend: Choice,
+    /// SVG to write: embedding in two dimensions, confusion matrix, accuracy by degree.
+    #[arg(help_heading = "Output", long, value_name = "FILE")]
+    pub plot: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]
