@@ -281,8 +281,17 @@ fn a_training_run_prints_lines_into_a_pipe(folder: Folder) {
 #[rstest]
 #[case::demonstration("--help", "Data Model Training Device Output")]
 #[case::train("train --help", "Data Model Training Batches Device Output Checkpoint")]
-#[case::eval("eval --help", "Checkpoint Data Device")]
+#[case::eval("eval --help", "Checkpoint Data Device Output")]
 #[case::compare("compare --help", "Data Model Training Batches Device Output")]
 fn help_has_sections_and_examples(folder: Folder, #[case] arguments: &str, #[case] sections: &str) {
     common::help(&folder, arguments, sections);
+}
+
+#[cfg(feature = "download")]
+#[rstest]
+fn downloads_are_listed_and_unknown_names_refused(folder: Folder) {
+    let list = folder.runs("download");
+    assert!(list.contains("tolokers") && list.lines().all(|line| line.contains("https://")));
+    folder.refuses("download tolokers reddit", "no dataset \"reddit\" is known");
+    assert!(folder.names().is_empty());
 }

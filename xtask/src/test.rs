@@ -100,6 +100,7 @@ impl Plan {
             features.extend(self.features(package));
             features.push(format!("{package}/fusion"));
         }
+        features.push("sparsek-examples/download".into());
         features.extend(self.python());
         workspace(command, &features)
     }

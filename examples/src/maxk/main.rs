@@ -25,6 +25,8 @@ fn main() -> ExitCode {
         Some(cli::Command::Train(args)) => commands::train(&args),
         Some(cli::Command::Eval(args)) => commands::eval(&args),
         Some(cli::Command::Compare(args)) => commands::compare(&args),
+        #[cfg(feature = "download")]
+        Some(cli::Command::Download(args)) => commands::download(&args),
     };
     let interrupted = matches!(done, Ok(commands::Ended::Interrupted));
     let status = program::finish(done.map(drop));

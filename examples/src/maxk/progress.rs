@@ -1,8 +1,11 @@
-//! Displays and logs epochs.
-use std::io::{self, IsTerminal};
+//! Displays and logs epochs and files.
+use std::{
+    io::{self, IsTerminal},
+    path::{Path, PathBuf},
+};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use sparsek_examples::note;
+use sparsek_examples::{note, program::bar};
 use sparsek_gnn::train::{EpochReport, Progress, RunLog};
 
 use crate::stop;
@@ -77,6 +80,22 @@ impl Drop for Display<'_> {
     fn drop(&mut self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
+        }
+    }
+}
+
+/// Shows a bar per file on terminals.
+pub fn file_bars() -> impl FnMut(&Path, u64, u64) {
+    let mut shown: Option<(PathBuf, Option<ProgressBar>)> = None;
+    move |file, done, size| {
+        if shown.as_ref().is_none_or(|(path, _)| path != file) {
+            shown = Some((file.to_path_buf(), bar(size as usize)));
+        }
+        if let Some((_, Some(bar))) = &shown {
+            bar.set_position(done);
+            if done == size {
+                bar.finish_and_clear();
+            }
         }
     }
 }

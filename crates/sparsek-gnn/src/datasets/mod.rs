@@ -1,5 +1,7 @@
 //! Node classification datasets: loaders and generators.
 pub mod csr;
+#[cfg(feature = "download")]
+pub mod download;
 mod error;
 mod files;
 pub mod graphsaint;

@@ -1,13 +1,11 @@
 //! Data options.
 use std::{
-    cell::RefCell,
     error::Error,
     path::{Path, PathBuf},
 };
 
 use clap::{Args, ValueEnum};
 use sparsek::io::text::excerpt;
-use sparsek_examples::program::bar;
 use sparsek_gnn::datasets::{
     NodeDataset, csr, graphsaint, karate,
     ogb::{self, OgbOptions},
@@ -15,6 +13,8 @@ use sparsek_gnn::datasets::{
     sbm::{SbmConfig, block_model},
 };
 use sparsek_gnn::train::Preparation;
+
+use crate::progress::file_bars;
 
 /// Default nodes of the block model.
 const NODES: usize = 4096;
@@ -279,19 +279,7 @@ impl DataArgs {
         let format = self.format();
         let folder = self.data.as_deref().unwrap_or(Path::new(""));
         let data_seed = self.data_seed.unwrap_or(0);
-        let shown = RefCell::new(None);
-        let watch = &mut |file: &Path, done: u64, size: u64| {
-            let mut shown = shown.borrow_mut();
-            if shown.as_ref().is_none_or(|(path, _)| path != file) {
-                *shown = Some((file.to_path_buf(), bar(size as usize)));
-            }
-            if let Some((_, Some(bar))) = shown.as_ref() {
-                bar.set_position(done);
-                if done == size {
-                    bar.finish_and_clear();
-                }
-            }
-        };
+        let watch = &mut file_bars();
         let data = match format {
             Format::Graphsaint => graphsaint::load(folder, watch)?,
             Format::Ogb => {

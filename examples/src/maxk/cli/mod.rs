@@ -35,6 +35,12 @@ Examples:
   maxk compare --format sbm --models sage --early 2,4 --seeds 2 --log runs.jsonl
   maxk compare --data flickr --preset flickr --log runs.jsonl --plot runs.svg";
 
+#[cfg(feature = "download")]
+const DOWNLOAD_EXAMPLES: &str = "\
+Examples:
+  maxk download
+  maxk download tolokers amazon-computers --to data";
+
 /// Train graph networks with the MaxK nonlinearity.
 ///
 /// Without a command: train SAGE with MaxK and with ReLU on a built-in block model, print a table,
@@ -67,6 +73,20 @@ pub enum Command {
     /// figure.
     #[command(after_help = COMPARE_EXAMPLES)]
     Compare(CompareArgs),
+    /// Download datasets, checked by checksum; without names, list them.
+    #[cfg(feature = "download")]
+    #[command(after_help = DOWNLOAD_EXAMPLES)]
+    Download(DownloadArgs),
+}
+
+#[cfg(feature = "download")]
+#[derive(Args, Debug)]
+pub struct DownloadArgs {
+    /// Names of datasets, such as tolokers.
+    pub names: Vec<String>,
+    /// Folder to download to.
+    #[arg(long, value_name = "DIR", default_value = "data")]
+    pub to: PathBuf,
 }
 
 #[derive(Args, Debug)]

@@ -2,7 +2,11 @@
 mod common;
 mod compare;
 mod demo;
+#[cfg(feature = "download")]
+mod download;
 mod eval;
 mod train;
 
+#[cfg(feature = "download")]
+pub use self::download::download;
 pub use self::{common::Ended, compare::compare, demo::demo, eval::eval, train::train};
