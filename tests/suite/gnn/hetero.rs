@@ -93,8 +93,8 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     relational(&mut fixture);
     mixed_features(&mut fixture);
     fixture.finish();
-    cases.check(backend, "tensor/gnn/hetero/absent", absent);
-    cases.check(backend, "tensor/gnn/hetero/refusals", refusals);
+    cases.check_shared(backend, "tensor/gnn/hetero/absent", absent);
+    cases.check_shared(backend, "tensor/gnn/hetero/refusals", refusals);
 }
 
 fn sage(fixture: &mut Fixture) {
