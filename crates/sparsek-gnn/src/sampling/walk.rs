@@ -5,8 +5,11 @@ use rayon::prelude::*;
 use super::types::Batch;
 use crate::{graph::Graph, random};
 
-/// Tries of rejection sampling before weights are summed.
+/// Least tries of rejection sampling before weights are summed.
 const TRIES: usize = 16;
+
+/// Weights lie within its inverse and itself.
+const MAX_WEIGHT: f64 = 1e150;
 
 /// Walks a graph at random, as `torch_cluster.random_walk`.
 ///
@@ -30,7 +33,8 @@ pub struct RandomWalk<'a> {
     bias: Option<Bias>,
 }
 
-/// Weights of a step by the distance of its end from the node before.
+/// Weights of a step by the distance of its end from the node before; the greater of `near` and
+/// `far` is 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Bias {
     back: f64,
@@ -54,14 +58,13 @@ impl<'a> RandomWalk<'a> {
     pub fn with_bias(self, p: f64, q: f64) -> Self {
         let valid = [p, q].iter().all(|x| x.is_finite() && *x > 0.0);
         assert!(valid, "p and q must be positive and finite, not {p} and {q}");
-        // Greatest weight 1, none 0.
-        let greatest = (1.0 / p).max(1.0 / q).max(1.0);
-        let scaled = |weight: f64| (weight / greatest).max(f64::MIN_POSITIVE);
+        let [back, far] = [p, q].map(|x| (1.0 / x).clamp(1.0 / MAX_WEIGHT, MAX_WEIGHT));
+        let unit = far.max(1.0);
         let rows = (0..self.graph.nodes()).into_par_iter();
         let bias = Bias {
-            back: scaled(1.0 / p),
-            near: scaled(1.0),
-            far: scaled(1.0 / q),
+            back: back / unit,
+            near: 1.0 / unit,
+            far: far / unit,
             sorted: rows.all(|node| self.graph.neighbors(node).is_sorted()),
         };
         Self { bias: Some(bias), ..self }
@@ -122,7 +125,8 @@ impl<'a> RandomWalk<'a> {
 }
 
 impl Bias {
-    /// Rejects few candidates in most graphs; where all weights are small, sums them.
+    /// Samples by rejection: the weight of a return above 1 is a proposal of its own. After as many
+    /// tries as there are neighbors, sums weights, so that no weights take much longer than that.
     fn draw(
         &self,
         graph: &Graph,
@@ -140,7 +144,15 @@ impl Bias {
             _ if is_near(node) => self.near,
             _ => self.far,
         };
-        for _ in 0..TRIES {
+        let returns = match self.back > 1.0 {
+            true => (self.back - 1.0) * self.count(neighbors, before) as f64,
+            false => 0.0,
+        };
+        let share = returns / (returns + neighbors.len() as f64);
+        for _ in 0..neighbors.len().max(TRIES) {
+            if returns > 0.0 && random::unit(rng.random()) < share {
+                return before;
+            }
             let node = neighbors[rng.random_range(0..neighbors.len())];
             if random::unit(rng.random()) < weight(node) {
                 return node;
@@ -154,6 +166,17 @@ impl Bias {
         let drawn = random::unit(rng.random()) * sums[sums.len() - 1];
         // Rounding may reach the last sum.
         neighbors[sums.partition_point(|&sum| sum <= drawn).min(sums.len() - 1)]
+    }
+
+    /// How often a node is among neighbors.
+    fn count(&self, neighbors: &[u32], node: u32) -> usize {
+        match self.sorted {
+            true => {
+                let below = neighbors.partition_point(|&other| other < node);
+                neighbors[below..].partition_point(|&other| other == node)
+            }
+            false => neighbors.iter().filter(|&&other| other == node).count(),
+        }
     }
 }
 
@@ -171,6 +194,7 @@ mod tests {
     #[case::local(Some((0.25, 4.0)))]
     #[case::outward(Some((4.0, 0.25)))]
     #[case::extreme(Some((1e300, 1e-300)))]
+    #[case::extreme(Some((f64::MIN_POSITIVE, f64::MAX)))]
     fn every_step_is_an_edge(#[from(random_graph)] graph: Graph, #[case] bias: Option<(f64, f64)>) {
         let mut walk = RandomWalk::new(&graph, 40);
         if let Some((p, q)) = bias {
@@ -205,6 +229,7 @@ mod tests {
     #[case::outward(4.0, 0.5)]
     #[case::often_summed(100.0, 0.001)]
     #[case::often_summed(1000.0, 1000.0)]
+    #[case::often_back(0.05, 20.0)]
     fn second_steps_have_the_weights_of_node2vec(
         #[case] p: f64,
         #[case] q: f64,
