@@ -1,7 +1,7 @@
 //! Node classification datasets: loaders and generators.
 //!
-//! Planetoid's `ind.cora.x`, … are pickled Python objects, which are not read. PyG converts them, as
-//! any dataset of one graph and masks, to a folder for [`csr::load`]:
+//! Planetoid's `ind.cora.x`, … are pickled Python objects, which are not read. PyG converts them,
+//! as any dataset of one graph and masks, to a folder for [`csr::load`]:
 //!
 //! ```text
 //! python -c "import numpy as np, scipy.sparse as sp, torch_geometric as pyg

@@ -168,7 +168,7 @@ fn edges_graph(
     build_graph(file, nodes, pairs.collect(), reserved, directed)
 }
 
-/// `{name}_indptr`, `{name}_indices`, `{name}_shape` and `{name}_data`, which only adjacencies lack.
+/// Arrays `{name}_indptr`, `_indices`, `_shape` and `_data`, which an adjacency may lack.
 fn read_csr<T>(
     archive: &mut Npz<impl Read + Seek>,
     name: &str,

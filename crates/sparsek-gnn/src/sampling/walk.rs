@@ -53,8 +53,8 @@ impl<'a> RandomWalk<'a> {
     /// Biases steps as node2vec (Grover and Leskovec, KDD 2016): weight `1 / p` back to the node
     /// before, 1 to its neighbors, else `1 / q`.
     ///
-    /// Rows of ascending neighbors, as all but [`Graph::from_csr`] make, take the least time. Panics
-    /// unless `p` and `q` are positive and finite.
+    /// Takes the least time where neighbors ascend, as in all graphs but those of
+    /// [`Graph::from_csr`]. Panics unless `p` and `q` are positive and finite.
     pub fn with_bias(self, p: f64, q: f64) -> Self {
         let valid = [p, q].iter().all(|x| x.is_finite() && *x > 0.0);
         assert!(valid, "p and q must be positive and finite, not {p} and {q}");
