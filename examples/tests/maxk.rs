@@ -7,6 +7,7 @@ mod common;
 use std::fs;
 
 use common::Folder;
+use npyz::{WriterBuilder, npz::NpzWriter};
 use rstest::{fixture, rstest};
 use serde_json::Value;
 
@@ -182,12 +183,105 @@ fn mistakes_are_one_line_and_leave_nothing(
 #[case::graphsaint("--data no/such/flickr", "https://github.com/GraphSAINT")]
 #[case::ogb("--format ogb --data products", "products.zip")]
 #[case::csr("--format csr", "--data DIR")]
+#[case::edge_list("--format edge-list --data no/such", "edges.csv")]
+#[case::npz("--format npz", "--data DIR")]
 fn missing_data_is_one_line_and_leaves_nothing(
     folder: Folder,
     #[case] arguments: &str,
     #[case] word: &str,
 ) {
     refuses(&folder, &format!("train {arguments} --log bad.jsonl"), word);
+    nothing_is_left(&folder);
+}
+
+/// A ring of 120 nodes in an archive of each kind, without splits and with two.
+fn save_rings(folder: &Folder) {
+    let save = |name: &str, arrays: &[(&str, &[u64], Vec<i32>)]| {
+        let mut npz = NpzWriter::create(folder.path.join(name)).unwrap();
+        for (name, shape, values) in arrays {
+            let builder = npz.array::<i32>(name, Default::default()).unwrap();
+            let mut writer = builder.default_dtype().shape(shape).begin_nd().unwrap();
+            writer.extend(values.iter().copied()).unwrap();
+            writer.finish().unwrap();
+        }
+    };
+    let features: Vec<i32> = (0..240).map(|at| i32::from(at % 3 == 0)).collect();
+    let labels: Vec<i32> = (0..120).map(|node| node / 60).collect();
+    let next: Vec<i32> = (0..120).map(|node| (node + 1) % 120).collect();
+    save(
+        "shchur.npz",
+        &[
+            ("adj_indptr", &[121], (0..121).collect()),
+            ("adj_indices", &[120], next.clone()),
+            ("adj_shape", &[2], vec![120, 120]),
+            ("attr_matrix", &[120, 2], features.clone()),
+            ("labels", &[120], labels.clone()),
+        ],
+    );
+    let mask =
+        |first: i32| (0..240).map(move |at| i32::from((at % 120 + at / 120 + first) % 3 == 0));
+    save(
+        "platonov.npz",
+        &[
+            ("edges", &[120, 2], (0..).zip(next).flat_map(|(a, b)| [a, b]).collect()),
+            ("node_features", &[120, 2], features),
+            ("node_labels", &[120], labels),
+            ("train_masks", &[2, 120], mask(0).collect()),
+            ("val_masks", &[2, 120], mask(1).collect()),
+            ("test_masks", &[2, 120], mask(2).collect()),
+        ],
+    );
+}
+
+#[rstest]
+fn archives_are_data(folder: Folder) {
+    save_rings(&folder);
+    let options = "--backend flex --hidden 8 --layers 2 --k 4 --epochs 2";
+    let train = format!("train {options} --format npz --data");
+    let losses = |arguments: &str| -> Vec<Value> {
+        folder.runs(&format!("{train} {arguments} --log run.jsonl"));
+        let run = log(&folder, "run.jsonl");
+        fs::remove_file(folder.path.join("run.jsonl")).unwrap();
+        run.into_iter().map(|line| line["loss"].clone()).collect()
+    };
+    let stored = losses("platonov.npz");
+    assert_eq!(losses("platonov.npz --split 0"), stored);
+    assert_ne!(losses("platonov.npz --split 1"), stored);
+    assert_ne!(losses("platonov.npz --data-seed 1"), stored);
+    let drawn = losses("shchur.npz");
+    assert_eq!(losses("shchur.npz --data-seed 0"), drawn);
+    assert_ne!(losses("shchur.npz --data-seed 1"), drawn);
+    for (arguments, word) in [
+        ("platonov.npz --split 2", "there are 2"),
+        ("platonov.npz --split x", "--split x"),
+        ("platonov.npz --split 0 --data-seed 1", "--data-seed"),
+        ("shchur.npz --split 0", "train_masks"),
+        ("missing.npz", "missing.npz"),
+    ] {
+        refuses(&folder, &format!("{train} {arguments} --log bad.jsonl"), word);
+        nothing_is_left(&folder);
+    }
+    let own = format!("{train} platonov.npz --log platonov.npz");
+    refuses(&folder, &own, "platonov.npz");
+}
+
+#[rstest]
+fn edge_lists_are_data(folder: Folder) {
+    let data = folder.path.join("ring");
+    fs::create_dir(&data).unwrap();
+    let text = |line: &dyn Fn(usize) -> String| (0..40).map(line).collect::<String>();
+    let edges = text(&|node| format!("{node}\t{}\n", (node + 1) % 40));
+    fs::write(data.join("edges.tsv"), format!("source\ttarget\n{edges}")).unwrap();
+    fs::write(data.join("features.csv"), text(&|node| format!("{node},1\n"))).unwrap();
+    fs::write(data.join("labels.csv"), text(&|node| format!("{}\n", node / 20))).unwrap();
+    let train = "train --backend flex --hidden 8 --layers 2 --k 4 --format edge-list --data ring";
+    folder.runs(&format!("{train} --epochs 2 --checkpoint run"));
+    folder.runs(&format!("{train} --epochs 4 --checkpoint run --resume"));
+    let other = format!("{train} --epochs 4 --checkpoint run --resume --directed");
+    refuses(&folder, &other, "--directed");
+    refuses(&folder, &format!("{train} --epochs 2 --log ring/labels.csv"), "labels.csv");
+    fs::write(data.join("edges.tsv"), "0\t40\n").unwrap();
+    refuses(&folder, &format!("{train} --log bad.jsonl"), "line 1 has node 40");
     nothing_is_left(&folder);
 }
 

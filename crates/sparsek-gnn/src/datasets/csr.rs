@@ -7,7 +7,7 @@ use sparsek::io::npy::Npy;
 use super::{
     error::DatasetError,
     files::{self, Watch, bad, open_npz, read_npy},
-    labels::{CLASS_NEEDED, Labels, class_of, count_classes},
+    labels::read_labels,
     matrix::{load_features, load_graph},
     node_dataset::{NodeDataset, NodeDatasetParts, Part},
 };
@@ -34,15 +34,9 @@ pub fn load(
     let (graph, notes) = load_graph(&graph_file, watch)?;
     let nodes = graph.nodes();
     let (features, feature_width) = load_features(&features_file, nodes, watch)?;
-    let (labels, classes) = load_labels(&labels_file, nodes, watch)?;
+    let (labels, classes) = read_npy(&labels_file, watch, |array| read_labels(array, nodes))?;
     let [train, val, test] = match split_file.exists() {
-        true => {
-            let mut archive = open_npz(&split_file, watch)?;
-            let mut list = |name| archive.read(name, |array| node_list(array, nodes));
-            let lists = [list("train"), list("val"), list("test")];
-            let [train, val, test] = lists.map(|list| list.map_err(bad(&split_file)));
-            [train?, val?, test?]
-        }
+        true => load_split(&split_file, nodes, watch)?,
         false => drawn(nodes, seed),
     };
     let parts = NodeDatasetParts {
@@ -64,6 +58,19 @@ pub fn load(
     Ok(dataset.with_notes(notes))
 }
 
+/// Node ids `train`, `val` and `test`.
+pub(super) fn load_split(
+    file: &Path,
+    nodes: usize,
+    watch: Watch,
+) -> Result<[Vec<u32>; 3], DatasetError> {
+    let mut archive = open_npz(file, watch)?;
+    let mut list = |name| archive.read(name, |array| node_list(array, nodes));
+    let lists = [list("train"), list("val"), list("test")];
+    let [train, val, test] = lists.map(|list| list.map_err(bad(file)));
+    Ok([train?, val?, test?])
+}
+
 fn node_list(array: Npy<impl Read>, nodes: usize) -> Result<Vec<u32>, String> {
     match array.header().len {
         count if count > nodes => Err(format!("{count} ids, but the graph has {nodes} nodes")),
@@ -71,45 +78,13 @@ fn node_list(array: Npy<impl Read>, nodes: usize) -> Result<Vec<u32>, String> {
     }
 }
 
-fn drawn(nodes: usize, seed: u64) -> [Vec<u32>; 3] {
+/// 60 : 20 : 20.
+pub(super) fn drawn(nodes: usize, seed: u64) -> [Vec<u32>; 3] {
     let mut train: Vec<u32> = (0..nodes as u32).collect();
     train.shuffle(&mut Xoshiro256PlusPlus::seed_from_u64(seed));
     let mut val = train.split_off(nodes * 3 / 5);
     let test = val.split_off(val.len() / 2);
     [train, val, test]
-}
-
-fn load_labels(file: &Path, nodes: usize, watch: Watch) -> Result<(Labels, usize), DatasetError> {
-    read_npy(file, watch, |array| {
-        let shape = array.shape().to_vec();
-        let width = match shape[..] {
-            [rows] if rows == nodes => 1,
-            [rows, width] if rows == nodes => width,
-            _ => {
-                return Err(format!(
-                    "labels have shape {shape:?}, expected [{nodes}] or [{nodes}, classes]"
-                ));
-            }
-        };
-        let numbers = array.into_f64()?;
-        if width != 1 {
-            let neither = |&x: &f64| x != 0.0 && x != 1.0;
-            if let Some(at) = numbers.iter().position(neither) {
-                let (node, number) = (at / width, numbers[at]);
-                return Err(format!("node {node} has {number:?}, neither 0 nor 1"));
-            }
-            let sets = numbers.iter().map(|&x| x == 1.0).collect();
-            return Ok((Labels::Sets(sets), width));
-        }
-        let class = |(node, &number): (usize, &f64)| {
-            let reason = || format!("node {node} has label {number:?}; {CLASS_NEEDED}");
-            class_of(number).ok_or_else(reason)
-        };
-        let classes: Result<Vec<u32>, String> = numbers.iter().enumerate().map(class).collect();
-        let classes = classes?;
-        let count = count_classes(&classes, |node| format!("node {node}"))?;
-        Ok((Labels::Classes(classes), count))
-    })
 }
 
 #[cfg(test)]
@@ -119,7 +94,10 @@ mod tests {
     use rstest::{fixture, rstest};
 
     use super::*;
-    use crate::datasets::scratch::{Folder, empty_folder, write_npy, write_npz};
+    use crate::datasets::{
+        Labels,
+        scratch::{Folder, empty_folder, write_npy, write_npz},
+    };
 
     #[fixture]
     fn folder(empty_folder: Folder) -> Folder {

@@ -105,10 +105,10 @@ const MAX_LINE: usize = 1 << 20;
 
 pub(super) const NUMBERS: &str = "is not a list of comma-separated numbers";
 
-/// Lines of a gzip file, which may expand a thousandfold: lists grow as lines arrive, within the
-/// memory limit.
+/// Lines of a text file. Compressed ones may expand a thousandfold: lists grow as lines arrive,
+/// within the memory limit.
 pub(super) struct Lines<'a> {
-    reader: BufReader<MultiGzDecoder<BufReader<Watched<'a>>>>,
+    reader: Box<dyn BufRead + 'a>,
     path: PathBuf,
     line: Vec<u8>,
     /// Bytes of other files.
@@ -116,20 +116,44 @@ pub(super) struct Lines<'a> {
     pub count: usize,
 }
 
+/// First bytes of a gzip file.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
 impl<'a> Lines<'a> {
+    /// Of a gzip file.
     pub fn open(path: &Path, watch: Watch<'a>) -> Result<Self, DatasetError> {
-        let file = Watched::open(path, watch)?;
-        if file.size == 0 {
-            return Err(bad(path)("is empty".to_string()));
+        let file = Self::buffered(path, watch)?;
+        Ok(Self::new(path, Self::unpacked(file)))
+    }
+
+    /// Of a gzip file or of text, by its first bytes.
+    pub fn open_any(path: &Path, watch: Watch<'a>) -> Result<Self, DatasetError> {
+        let mut file = Self::buffered(path, watch)?;
+        let start = file.fill_buf();
+        let start =
+            start.map_err(|source| DatasetError::Io { file: path.to_path_buf(), source })?;
+        Ok(Self::new(
+            path,
+            match start.starts_with(&GZIP) {
+                true => Self::unpacked(file),
+                false => Box::new(file),
+            },
+        ))
+    }
+
+    fn buffered(path: &Path, watch: Watch<'a>) -> Result<BufReader<Watched<'a>>, DatasetError> {
+        match Watched::open(path, watch)? {
+            file if file.size == 0 => Err(bad(path)("is empty".to_string())),
+            file => Ok(BufReader::with_capacity(1 << 16, file)),
         }
-        let file = BufReader::new(file);
-        Ok(Self {
-            reader: BufReader::with_capacity(1 << 16, MultiGzDecoder::new(file)),
-            path: path.to_path_buf(),
-            line: Vec::new(),
-            reserved: 0,
-            count: 0,
-        })
+    }
+
+    fn unpacked(file: BufReader<Watched<'a>>) -> Box<dyn BufRead + 'a> {
+        Box::new(BufReader::with_capacity(1 << 16, MultiGzDecoder::new(file)))
+    }
+
+    fn new(path: &Path, reader: Box<dyn BufRead + 'a>) -> Self {
+        Self { reader, path: path.to_path_buf(), line: Vec::new(), reserved: 0, count: 0 }
     }
 
     pub fn beside(self, reserved: u128) -> Self {
@@ -137,22 +161,32 @@ impl<'a> Lines<'a> {
     }
 
     pub fn next(&mut self) -> Result<Option<&str>, DatasetError> {
+        Ok(if self.advance()? { Some(self.text()) } else { None })
+    }
+
+    /// Reads a line; false at the end.
+    pub fn advance(&mut self) -> Result<bool, DatasetError> {
         self.line.clear();
         let mut limited = (&mut self.reader).take(MAX_LINE as u64);
         let read = limited.read_until(b'\n', &mut self.line);
         let error = match read {
             Err(error) => error.to_string(),
-            Ok(0) => return Ok(None),
+            Ok(0) => return Ok(false),
             Ok(MAX_LINE) => format!("line {} has {MAX_LINE} bytes or more", self.count + 1),
             Ok(_) => {
                 self.count += 1;
                 return match std::str::from_utf8(&self.line) {
-                    Ok(line) => Ok(Some(line.trim_end())),
+                    Ok(_) => Ok(true),
                     Err(_) => Err(self.wrong("is not text")),
                 };
             }
         };
         Err(bad(&self.path)(error))
+    }
+
+    /// The last line read.
+    pub fn text(&self) -> &str {
+        std::str::from_utf8(&self.line).unwrap_or_default().trim_end()
     }
 
     /// Appends a line's numbers; `what` is the error reason.
@@ -161,13 +195,12 @@ impl<'a> Lines<'a> {
         into: &mut Vec<T>,
         what: &str,
     ) -> Result<(), DatasetError> {
-        let Some(line) = self.next()? else {
+        if !self.advance()? {
             return Err(bad(&self.path)(format!("ends after {} lines", self.count)));
-        };
-        let fields = line.split(',').count();
+        }
+        let fields = self.text().split(',').count();
         self.make_room(into, fields)?;
-        let line = std::str::from_utf8(&self.line).unwrap_or_default();
-        for field in line.trim_end().split(',') {
+        for field in self.text().split(',') {
             match field.trim().parse() {
                 Ok(number) => into.push(number),
                 Err(_) => return Err(self.wrong(what)),

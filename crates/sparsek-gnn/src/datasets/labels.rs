@@ -1,5 +1,7 @@
 //! Node labels.
-use std::str::FromStr;
+use std::{io::Read, str::FromStr};
+
+use sparsek::io::npy::Npy;
 
 /// From here on, over half of the smaller classes must occur; a stray label would widen the scores.
 const FEW: usize = 1024;
@@ -85,6 +87,58 @@ pub(super) fn count_classes(
         }
     }
     Ok(class + 1)
+}
+
+/// Labels and classes of an array: `[nodes]` or [nodes, 1] of classes, or [nodes, classes] of 0 and
+/// 1.
+pub(super) fn read_labels(array: Npy<impl Read>, nodes: usize) -> Result<(Labels, usize), String> {
+    let shape = array.shape().to_vec();
+    let width = match shape[..] {
+        [rows] if rows == nodes => 1,
+        [rows, width] if rows == nodes => width,
+        _ => {
+            return Err(format!(
+                "labels have shape {shape:?}, expected [{nodes}] or [{nodes}, classes]"
+            ));
+        }
+    };
+    let numbers = array.into_f64()?;
+    if width != 1 {
+        let neither = |&x: &f64| x != 0.0 && x != 1.0;
+        if let Some(at) = numbers.iter().position(neither) {
+            let (node, number) = (at / width, numbers[at]);
+            return Err(format!("node {node} has {number:?}, neither 0 nor 1"));
+        }
+        let sets = numbers.iter().map(|&x| x == 1.0).collect();
+        return Ok((Labels::Sets(sets), width));
+    }
+    let class = |(node, &number): (usize, &f64)| {
+        let reason = || format!("node {node} has label {number:?}; {CLASS_NEEDED}");
+        class_of(number).ok_or_else(reason)
+    };
+    let classes: Result<Vec<u32>, String> = numbers.iter().enumerate().map(class).collect();
+    let classes = classes?;
+    let count = count_classes(&classes, |node| format!("node {node}"))?;
+    Ok((Labels::Classes(classes), count))
+}
+
+/// Labels and classes of rows of text: a class each, or `width` 0 and 1. `place` names a row.
+pub(super) fn labels_of_rows(
+    numbers: Vec<Class>,
+    width: usize,
+    place: impl Fn(usize) -> String,
+) -> Result<(Labels, usize), String> {
+    if width == 1 {
+        let classes: Vec<u32> = numbers.into_iter().map(|Class(class)| class).collect();
+        let count = count_classes(&classes, place)?;
+        return Ok((Labels::Classes(classes), count));
+    }
+    if let Some(at) = numbers.iter().position(|&Class(number)| number > 1) {
+        let (place, number) = (place(at / width), numbers[at].0);
+        return Err(format!("{place} has {number}, neither 0 nor 1"));
+    }
+    let sets = numbers.iter().map(|&Class(number)| number == 1).collect();
+    Ok((Labels::Sets(sets), width))
 }
 
 pub(super) fn class_of(number: f64) -> Option<u32> {

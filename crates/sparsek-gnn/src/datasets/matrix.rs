@@ -1,13 +1,15 @@
-use std::path::Path;
+use std::{fmt, io::Read, path::Path};
 
 use sparsek::io::{
+    memory::{self, MemoryError},
+    npy::Npy,
     scipy::{Matrix, Values},
     text,
 };
 
 use super::{
     error::DatasetError,
-    files::{Watch, bad, open_npz, read_npy},
+    files::{Watch, bad, open_npz, read_npy, too_much},
 };
 use crate::graph::Graph;
 
@@ -25,7 +27,7 @@ pub(super) fn load_graph(file: &Path, watch: Watch) -> Result<(Graph, Vec<String
         count => {
             let name = file.file_name().unwrap_or_default().to_string_lossy();
             let name = text::excerpt(&name);
-            vec![format!("{name}: {count} stored zeros skipped, since they are not edges")]
+            vec![zeros_note(&name, count)]
         }
     };
     let graph = Graph::from_csr(rows, matrix.indptr, matrix.indices);
@@ -33,76 +35,75 @@ pub(super) fn load_graph(file: &Path, watch: Watch) -> Result<(Graph, Vec<String
     Ok((graph, notes))
 }
 
+/// Notes that the matrix of an adjacency had zeros.
+pub(super) fn zeros_note(name: &str, count: usize) -> String {
+    format!("{name}: {count} stored zeros skipped, since they are not edges")
+}
+
+/// Of (source, target) edges, beside `reserved` bytes; symmetrizes unless `directed`.
+pub(super) fn build_graph(
+    file: &Path,
+    nodes: usize,
+    edges: Vec<(u32, u32)>,
+    reserved: u128,
+    directed: bool,
+) -> Result<Graph, DatasetError> {
+    let asked = format_args!("a graph of {nodes} nodes and {} edges", edges.len());
+    check_graph(asked, nodes, edges.len(), reserved).map_err(too_much(file))?;
+    let graph = Graph::from_edges(nodes, edges).and_then(|graph| match directed {
+        true => Ok(graph),
+        false => graph.try_symmetrized(),
+    });
+    graph.map_err(|source| DatasetError::Graph { file: file.to_path_buf(), source })
+}
+
+/// Whether edges, graph and symmetrized graph fit.
+pub(super) fn check_graph(
+    asked: fmt::Arguments,
+    nodes: usize,
+    edges: usize,
+    reserved: u128,
+) -> Result<(), MemoryError> {
+    let bytes = memory::product(&[nodes, 16]) + memory::product(&[edges, 24]);
+    memory::check(asked, bytes.saturating_add(reserved))
+}
+
 pub(super) fn load_features(
     file: &Path,
     nodes: usize,
     watch: Watch,
 ) -> Result<(Vec<f32>, usize), DatasetError> {
-    read_npy(file, watch, |array| {
-        let &[rows, width] = array.shape() else {
-            return Err(format!(
-                "features have shape {:?}, expected [nodes, features]",
-                array.shape()
-            ));
-        };
-        if rows != nodes {
-            return Err(format!("{rows} feature rows for {nodes} nodes"));
-        }
-        Ok((array.into_f32()?, width))
-    })
+    read_npy(file, watch, |array| read_features(array, nodes))
+}
+
+/// [nodes, features].
+pub(super) fn read_features(
+    array: Npy<impl Read>,
+    nodes: usize,
+) -> Result<(Vec<f32>, usize), String> {
+    let &[rows, width] = array.shape() else {
+        return Err(format!("features have shape {:?}, expected [nodes, features]", array.shape()));
+    };
+    if rows != nodes {
+        return Err(format!("{rows} feature rows for {nodes} nodes"));
+    }
+    Ok((array.into_f32()?, width))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        fs::{self, File},
-        io::Write,
-        path::PathBuf,
-    };
+    use std::fs;
 
-    use npyz::zip::{CompressionMethod, ZipWriter, write::FileOptions};
     use rstest::{fixture, rstest};
 
     use super::*;
     use crate::datasets::{
         NodeDataset, csr, graphsaint,
-        scratch::{Folder, empty_folder},
+        scratch::{Arrays, Folder, empty_folder, ids, npy, weights, write_arrays},
     };
-
-    fn npy<const N: usize>(descr: &str, order: &str, shape: &str, values: &[[u8; N]]) -> Vec<u8> {
-        let header =
-            format!("{{'descr': '{descr}', 'fortran_order': {order}, 'shape': {shape}, }}\n");
-        let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
-        bytes.extend((header.len() as u16).to_le_bytes());
-        bytes.extend(header.as_bytes());
-        bytes.extend(values.concat());
-        bytes
-    }
-
-    fn ids(values: &[i32]) -> Vec<u8> {
-        let bytes: Vec<_> = values.iter().map(|x| x.to_le_bytes()).collect();
-        npy("<i4", "False", &format!("({},)", values.len()), &bytes)
-    }
-
-    fn weights(shape: &str, values: &[f64]) -> Vec<u8> {
-        let bytes: Vec<_> = values.iter().map(|x| x.to_le_bytes()).collect();
-        npy("<f8", "False", shape, &bytes)
-    }
 
     fn format(name: &[u8; 3]) -> Vec<u8> {
         npy("|S3", "False", "()", &[*name])
-    }
-
-    type Arrays = Vec<(&'static str, Vec<u8>)>;
-
-    fn write(file: PathBuf, arrays: &Arrays) {
-        let mut zip = ZipWriter::new(File::create(file).unwrap());
-        let options = FileOptions::default().compression_method(CompressionMethod::Deflated);
-        for (name, bytes) in arrays {
-            zip.start_file(format!("{name}.npy"), options).unwrap();
-            zip.write_all(bytes).unwrap();
-        }
-        zip.finish().unwrap();
     }
 
     #[fixture]
@@ -124,7 +125,7 @@ mod tests {
 
     fn both(folder: &Folder, arrays: &Arrays) -> [Result<NodeDataset, DatasetError>; 2] {
         for file in ["adj_full.npz", "graph.npz"] {
-            write(folder.0.join(file), arrays);
+            write_arrays(folder.0.join(file), arrays);
         }
         [graphsaint::load(&folder.0, &mut |_, _, _| {}), csr::load(&folder.0, 0, &mut |_, _, _| {})]
     }
@@ -307,7 +308,7 @@ mod tests {
     fn splits_are_no_longer_than_the_graph(folder: Folder) {
         let split = |train: &[i32]| {
             let lists = vec![("train", ids(train)), ("val", ids(&[1])), ("test", ids(&[2]))];
-            write(folder.0.join("split.npz"), &lists);
+            write_arrays(folder.0.join("split.npz"), &lists);
             let [_, dataset] = both(&folder, &in_csr());
             dataset
         };

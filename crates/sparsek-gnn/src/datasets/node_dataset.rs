@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-use super::{error::DatasetError, labels::Labels};
+use super::{error::DatasetError, labels::Labels, random_split::RandomSplit};
 use crate::graph::Graph;
 
 /// Unchecked parts of a [`NodeDataset`].
@@ -138,6 +138,30 @@ impl NodeDataset {
         );
         self.parts.graph = graph;
         self
+    }
+
+    /// Replaces the splits by random ones. Errors for bad fractions, or a split per class where
+    /// nodes have sets of classes.
+    ///
+    /// ```
+    /// use sparsek_gnn::datasets::{RandomSplit, karate::karate_club};
+    ///
+    /// let split = RandomSplit::PerClass { train: 2, val: 3 };
+    /// let data = karate_club().with_random_split(split, 7).unwrap();
+    /// let classes = data.classes();
+    /// assert_eq!((data.train().len(), data.val().len()), (2 * classes, 3 * classes));
+    /// ```
+    pub fn with_random_split(
+        mut self,
+        split: RandomSplit,
+        seed: u64,
+    ) -> Result<Self, DatasetError> {
+        let sizes = (self.nodes(), self.classes());
+        let lists = split.draw(self.labels(), sizes, seed);
+        let reason = |reason| DatasetError::Invalid(format!("{}: {reason}", self.name()));
+        let [train, val, test] = lists.map_err(reason)?;
+        self.parts = NodeDatasetParts { train, val, test, ..self.parts };
+        Ok(self)
     }
 
     /// Number of nodes.

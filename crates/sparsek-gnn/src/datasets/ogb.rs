@@ -8,11 +8,12 @@ use sparsek::io::{memory, text};
 
 use super::{
     error::DatasetError,
-    files::{self, Lines, NUMBERS, Watch, bad, too_much},
-    labels::{CLASS_NEEDED, Class, Labels, count_classes},
+    files::{self, Lines, NUMBERS, Watch, bad},
+    labels::{CLASS_NEEDED, Class, Labels, labels_of_rows},
+    matrix::build_graph,
     node_dataset::{NodeDataset, NodeDatasetParts, Part},
 };
-use crate::graph::{Graph, GraphError, MAX_SIZE};
+use crate::graph::MAX_SIZE;
 
 /// Options for OGB folders.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -72,7 +73,7 @@ pub fn load(
         mean_of_edges(lines, nodes, &edges)?
     };
     reserved += memory::product(&[features.len(), size_of::<f32>()]);
-    let graph = build_graph(&raw("edge"), nodes, edges, reserved, options)?;
+    let graph = build_graph(&raw("edge"), nodes, edges, reserved, options.directed)?;
     let splits = split_folder(folder, options)?;
     let mut split = |name: &str| -> Result<Vec<u32>, DatasetError> {
         let mut lines = Lines::open(&splits.join(format!("{name}.csv.gz")), watch)?;
@@ -132,17 +133,7 @@ fn load_count(file: &Path, watch: Watch) -> Result<usize, DatasetError> {
 fn load_labels(file: &Path, nodes: usize, watch: Watch) -> Result<(Labels, usize), DatasetError> {
     let what = format!("is no class; {CLASS_NEEDED}, or a 0 or 1 per class");
     let (numbers, width) = Lines::open(file, watch)?.rows::<Class>(nodes, &what)?;
-    if width == 1 {
-        let classes: Vec<u32> = numbers.into_iter().map(|Class(class)| class).collect();
-        let count = count_classes(&classes, |node| format!("line {}", node + 1));
-        return Ok((Labels::Classes(classes), count.map_err(bad(file))?));
-    }
-    if let Some(at) = numbers.iter().position(|&Class(number)| number > 1) {
-        let (line, number) = (at / width + 1, numbers[at].0);
-        return Err(bad(file)(format!("line {line} has {number}, neither 0 nor 1")));
-    }
-    let sets = numbers.iter().map(|&Class(number)| number == 1).collect();
-    Ok((Labels::Sets(sets), width))
+    labels_of_rows(numbers, width, |row| format!("line {}", row + 1)).map_err(bad(file))
 }
 
 fn load_edges(mut lines: Lines, nodes: usize) -> Result<Vec<(u32, u32)>, DatasetError> {
@@ -159,23 +150,6 @@ fn load_edges(mut lines: Lines, nodes: usize) -> Result<Vec<(u32, u32)>, Dataset
         }
     }
     Ok(edges)
-}
-
-fn build_graph(
-    file: &Path,
-    nodes: usize,
-    edges: Vec<(u32, u32)>,
-    reserved: u128,
-    options: &OgbOptions,
-) -> Result<Graph, DatasetError> {
-    let asked = format_args!("a graph of {nodes} nodes and {} edges", edges.len());
-    let bytes = memory::product(&[nodes, 16]) + memory::product(&[edges.len(), 24]);
-    memory::check(asked, bytes.saturating_add(reserved)).map_err(too_much(file))?;
-    let graph = Graph::from_edges(nodes, edges).and_then(|graph| match options.directed {
-        true => Ok(graph),
-        false => graph.try_symmetrized(),
-    });
-    graph.map_err(|source: GraphError| DatasetError::Graph { file: file.to_path_buf(), source })
 }
 
 fn mean_of_edges(

@@ -6,7 +6,10 @@ use std::{
 };
 
 use flate2::{Compression, write::GzEncoder};
-use npyz::WriterBuilder;
+use npyz::{
+    WriterBuilder,
+    zip::{CompressionMethod, ZipWriter, write::FileOptions},
+};
 use rstest::fixture;
 
 /// Removed when dropped.
@@ -60,4 +63,37 @@ pub fn write_gz(file: PathBuf, text: &str) {
     let mut encoder = GzEncoder::new(fs::File::create(file).unwrap(), Compression::default());
     encoder.write_all(text.as_bytes()).unwrap();
     encoder.finish().unwrap();
+}
+
+/// An npy file of these elements.
+pub fn npy<const N: usize>(descr: &str, order: &str, shape: &str, values: &[[u8; N]]) -> Vec<u8> {
+    let header = format!("{{'descr': '{descr}', 'fortran_order': {order}, 'shape': {shape}, }}\n");
+    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+    bytes.extend((header.len() as u16).to_le_bytes());
+    bytes.extend(header.as_bytes());
+    bytes.extend(values.concat());
+    bytes
+}
+
+pub fn ids(values: &[i32]) -> Vec<u8> {
+    let bytes: Vec<_> = values.iter().map(|x| x.to_le_bytes()).collect();
+    npy("<i4", "False", &format!("({},)", values.len()), &bytes)
+}
+
+pub fn weights(shape: &str, values: &[f64]) -> Vec<u8> {
+    let bytes: Vec<_> = values.iter().map(|x| x.to_le_bytes()).collect();
+    npy("<f8", "False", shape, &bytes)
+}
+
+/// Names and npy files.
+pub type Arrays = Vec<(&'static str, Vec<u8>)>;
+
+pub fn write_arrays(file: PathBuf, arrays: &Arrays) {
+    let mut zip = ZipWriter::new(fs::File::create(file).unwrap());
+    let options = FileOptions::default().compression_method(CompressionMethod::Deflated);
+    for (name, bytes) in arrays {
+        zip.start_file(format!("{name}.npy"), options).unwrap();
+        zip.write_all(bytes).unwrap();
+    }
+    zip.finish().unwrap();
 }

@@ -1,10 +1,15 @@
-//! Parts of graphs that exceed a device: [`NeighborSampler`] samples, [`Partition`] induces.
+//! Parts of graphs that exceed a device: [`NeighborLoader`] and [`NeighborSampler`] sample
+//! neighborhoods, [`RandomWalk`] walks, [`Partition`] induces.
+mod loader;
 mod neighbor;
 mod partition;
 mod types;
+mod walk;
 
 pub use self::{
+    loader::{NeighborBatches, NeighborLoader},
     neighbor::NeighborSampler,
     partition::{Partition, PartitionMethod},
     types::Batch,
+    walk::RandomWalk,
 };

@@ -34,39 +34,50 @@ impl<'a> NeighborSampler<'a> {
     /// Samples for `nodes`, which come first; `seed` decides. Panics when one is repeated or out of
     /// range.
     pub fn sample(&mut self, nodes: &[u32], seed: u64) -> Batch {
-        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-        let mut found = Vec::with_capacity(nodes.len());
-        for &node in nodes {
-            assert!(self.place[node as usize] == u32::MAX, "node {node} is listed twice");
-            self.place[node as usize] = found.len() as u32;
-            found.push(node);
-        }
-        let mut rows: Vec<Vec<u32>> = Vec::new();
-        for &fanout in &self.fanouts {
-            for at in rows.len()..found.len() {
-                let neighbors = self.graph.neighbors(found[at] as usize);
-                let chosen = choose(neighbors, fanout, &mut rng);
-                let mut row: Vec<u32> = chosen
-                    .into_iter()
-                    .map(|node| {
-                        let place = &mut self.place[node as usize];
-                        if *place == u32::MAX {
-                            *place = found.len() as u32;
-                            found.push(node);
-                        }
-                        *place
-                    })
-                    .collect();
-                row.sort_unstable();
-                rows.push(row);
-            }
-        }
-        rows.resize(found.len(), Vec::new());
-        for &node in &found {
-            self.place[node as usize] = u32::MAX;
-        }
-        Batch { nodes: found, graph: Graph::from_rows(rows.into_iter()) }
+        sample(self.graph, &self.fanouts, &mut self.place, nodes, seed)
     }
+}
+
+/// `place` is `u32::MAX` for each node of the graph, before and after.
+pub(super) fn sample(
+    graph: &Graph,
+    fanouts: &[usize],
+    place: &mut [u32],
+    nodes: &[u32],
+    seed: u64,
+) -> Batch {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let mut found = Vec::with_capacity(nodes.len());
+    for &node in nodes {
+        assert!(place[node as usize] == u32::MAX, "node {node} is listed twice");
+        place[node as usize] = found.len() as u32;
+        found.push(node);
+    }
+    let mut rows: Vec<Vec<u32>> = Vec::new();
+    for &fanout in fanouts {
+        for at in rows.len()..found.len() {
+            let neighbors = graph.neighbors(found[at] as usize);
+            let chosen = choose(neighbors, fanout, &mut rng);
+            let mut row: Vec<u32> = chosen
+                .into_iter()
+                .map(|node| {
+                    let place = &mut place[node as usize];
+                    if *place == u32::MAX {
+                        *place = found.len() as u32;
+                        found.push(node);
+                    }
+                    *place
+                })
+                .collect();
+            row.sort_unstable();
+            rows.push(row);
+        }
+    }
+    rows.resize(found.len(), Vec::new());
+    for &node in &found {
+        place[node as usize] = u32::MAX;
+    }
+    Batch { nodes: found, seeds: nodes.len(), graph: Graph::from_rows(rows.into_iter()) }
 }
 
 /// Floyd's sampling of different positions.

@@ -54,7 +54,7 @@ impl Partition {
     pub fn batch(&self, graph: &Graph, parts: &[usize]) -> Batch {
         let nodes: Vec<u32> = parts.iter().flat_map(|&part| &self.parts[part]).copied().collect();
         let graph = graph.induced(&nodes);
-        Batch { nodes, graph }
+        Batch { seeds: nodes.len(), nodes, graph }
     }
 }
 

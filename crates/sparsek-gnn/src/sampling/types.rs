@@ -5,6 +5,8 @@ use crate::graph::Graph;
 pub struct Batch {
     /// Whole-graph ids; seed nodes first.
     pub nodes: Vec<u32>,
+    /// Number of seed nodes, PyG's `batch_size`; all nodes in a batch of parts.
+    pub seeds: usize,
     /// Graph of the batch.
     pub graph: Graph,
 }

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     datasets::NodeDataset,
     nn::NodeModel,
-    sampling::{Batch, NeighborSampler, Partition, PartitionMethod},
+    sampling::{Batch, NeighborLoader, Partition, PartitionMethod},
 };
 
 pub(super) struct Engine<'a> {
@@ -73,16 +73,15 @@ impl<'a> Engine<'a> {
             let share = Share { graph: self.host.graph(), data: whole };
             return replicas.step(lr, &[share]);
         }
-        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let mut running = (replicas, Tensor::<1>::zeros([1], &self.device));
         match &self.config.batches {
             Batching::Neighbors { fanouts, nodes } => {
-                let mut sampler = NeighborSampler::new(self.host.graph(), fanouts.clone());
-                let mut order = self.host.train().to_vec();
-                order.shuffle(&mut rng);
-                for (at, seeds) in order.chunks(*nodes).enumerate() {
-                    let places = (0..seeds.len() as u32).collect();
-                    let batch = sampler.sample(seeds, seed.wrapping_add(at as u64));
+                let loader = NeighborLoader::new(self.host.graph(), fanouts.clone())
+                    .with_nodes(self.host.train().to_vec())
+                    .with_batch_size(*nodes)
+                    .with_shuffle(true);
+                for batch in loader.epoch(seed) {
+                    let places = (0..batch.seeds as u32).collect();
                     running = self.step(running, lr, &[(batch, places)])?;
                 }
             }
@@ -95,6 +94,7 @@ impl<'a> Engine<'a> {
                     let places: Vec<u32> = train.map(|(at, _)| at).collect();
                     (batch, places)
                 };
+                let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
                 for groups in self.groups(running.0.devices().len(), Some(&mut rng)) {
                     let batches = self.induced(&groups).into_iter().map(places);
                     running = self.step(running, lr, &batches.collect::<Vec<_>>())?;
@@ -200,28 +200,30 @@ impl<'a> Engine<'a> {
     async fn logits_by_batches<M: NodeModel>(&self, model: &M) -> Result<Vec<f32>, TrainError> {
         let classes = self.host.classes();
         let mut all = vec![0f32; self.host.nodes() * classes];
-        let mut batch = async |batch: Batch, wanted: usize| {
+        let mut batch = async |batch: Batch| {
             let nodes = Some(&batch.nodes[..]);
             let data = DeviceData::new(self.host, nodes, (&[], 1), None, &self.device);
             let logits = model.forward(&batch.graph, data.features).reshape([-1]);
             let logits = read_async(logits).await?;
-            for (&node, row) in batch.nodes[..wanted].iter().zip(logits.chunks_exact(classes)) {
+            let seeds = batch.nodes[..batch.seeds].iter();
+            for (&node, row) in seeds.zip(logits.chunks_exact(classes)) {
                 all[node as usize * classes..][..classes].copy_from_slice(row);
             }
             Ok::<_, TrainError>(())
         };
         match &self.config.batches {
             Batching::Neighbors { fanouts, nodes } => {
-                let mut sampler = NeighborSampler::new(self.host.graph(), fanouts.clone());
                 let splits = [self.host.train(), self.host.val(), self.host.test()].concat();
-                for (at, seeds) in splits.chunks(*nodes).enumerate() {
-                    batch(sampler.sample(seeds, at as u64), seeds.len()).await?;
+                let loader = NeighborLoader::new(self.host.graph(), fanouts.clone())
+                    .with_nodes(splits)
+                    .with_batch_size(*nodes);
+                for sampled in loader.epoch(0) {
+                    batch(sampled).await?;
                 }
             }
             Batching::Full | Batching::Parts { .. } => {
                 for parts in self.groups(1, None).iter().flat_map(|step| self.induced(step)) {
-                    let wanted = parts.nodes.len();
-                    batch(parts, wanted).await?;
+                    batch(parts).await?;
                 }
             }
         }

@@ -7,7 +7,10 @@ use std::{
 use clap::{Args, ValueEnum};
 use sparsek::io::text::excerpt;
 use sparsek_gnn::datasets::{
-    NodeDataset, csr, graphsaint, karate,
+    NodeDataset, RandomSplit, csr,
+    edge_list::{self, EdgeListOptions},
+    graphsaint, karate,
+    npz::{self, NpzOptions, NpzSplit},
     ogb::{self, OgbOptions},
     power_law::{PowerLawConfig, power_law},
     sbm::{SbmConfig, block_model},
@@ -28,6 +31,10 @@ pub enum Format {
     Ogb,
     /// Folder: graph.npz (scipy's save_npz), features.npy, labels.npy, optional split.npz.
     Csr,
+    /// Folder: edges.csv, features.csv or .npy, labels.csv or .npy, optional split.npz.
+    EdgeList,
+    /// One file, as of the Amazon, Coauthor and heterophilous graphs.
+    Npz,
     /// Seeded stochastic block model.
     Sbm,
     /// Zachary's karate club.
@@ -52,22 +59,22 @@ pub enum Features {
 /// Data options. Absent ones stay unset, so that unused options can be refused.
 #[derive(Args, Clone, Debug)]
 pub struct DataArgs {
-    /// Folder of the dataset, for file formats.
+    /// Folder of the dataset, for file formats; for npz the file.
     #[arg(help_heading = "Data", long, value_name = "DIR")]
     pub data: Option<PathBuf>,
     /// Format. Default: graphsaint.
     #[arg(help_heading = "Data", long, value_enum)]
     pub format: Option<Format>,
-    /// Split of an OGB folder with several.
+    /// Split of an OGB folder with several, or number of a stored split of an npz file.
     #[arg(help_heading = "Data", long, value_name = "NAME")]
     pub split: Option<String>,
-    /// Do not symmetrize the edges of an OGB folder.
+    /// Do not symmetrize the edges of an OGB folder, edge list or npz file.
     #[arg(help_heading = "Data", long)]
     pub directed: bool,
     /// Nodes of the block model. Default: 4096.
     #[arg(help_heading = "Data", long)]
     pub nodes: Option<usize>,
-    /// Seed of generated data, or of a CSR folder's missing split. Default: 0.
+    /// Seed of generated data, or of a random split of csr, edge-list and npz. Default: 0.
     #[arg(help_heading = "Data", long)]
     pub data_seed: Option<u64>,
     /// Add a self-loop to every node.
@@ -81,7 +88,21 @@ pub struct DataArgs {
 impl Format {
     /// Whether it reads files.
     pub fn is_files(self) -> bool {
-        matches!(self, Self::Graphsaint | Self::Ogb | Self::Csr)
+        matches!(self, Self::Graphsaint | Self::Ogb | Self::Csr | Self::EdgeList | Self::Npz)
+    }
+
+    fn is_seeded(self) -> bool {
+        !matches!(self, Self::Graphsaint | Self::Ogb | Self::Karate)
+    }
+
+    /// Whether a folder may have split.npz.
+    fn may_have_split(self) -> bool {
+        matches!(self, Self::Csr | Self::EdgeList)
+    }
+
+    /// Whether it symmetrizes edges by default.
+    fn symmetrizes(self) -> bool {
+        matches!(self, Self::Ogb | Self::EdgeList | Self::Npz)
     }
 
     fn name(self) -> String {
@@ -103,7 +124,9 @@ impl DataArgs {
     /// Fills in the defaults that the format uses.
     pub fn resolved(&self) -> Self {
         let format = self.format();
-        let seeded = !matches!(format, Format::Graphsaint | Format::Ogb | Format::Karate);
+        // A file may store splits.
+        let seed = (format != Format::Npz).then_some(0);
+        let data_seed = self.data_seed.or(seed).filter(|_| format.is_seeded());
         let features = match format.is_files() {
             true => Features::Standard,
             false => Features::Raw,
@@ -111,7 +134,7 @@ impl DataArgs {
         Self {
             format: Some(format),
             nodes: (format == Format::Sbm).then(|| self.nodes.unwrap_or(NODES)),
-            data_seed: seeded.then(|| self.data_seed.unwrap_or(0)),
+            data_seed,
             features: Some(self.features.unwrap_or(features)),
             ..self.clone()
         }
@@ -127,7 +150,7 @@ impl DataArgs {
     pub fn preparation(&self, loops: bool) -> Preparation {
         let options = self.resolved();
         let folder = self.data.as_deref().unwrap_or(Path::new(""));
-        let drawn = self.format() != Format::Csr || !folder.join("split.npz").exists();
+        let drawn = !self.format().may_have_split() || !folder.join("split.npz").exists();
         let number = |number: u64| number.to_string();
         let seed = options.data_seed.filter(|_| drawn);
         let pairs = [
@@ -234,6 +257,8 @@ impl DataArgs {
             Format::Graphsaint => &["adj_full.npz", "feats.npy", "class_map.json", "role.json"],
             Format::Ogb => &["raw", "split"],
             Format::Csr => &["graph.npz", "features.npy", "labels.npy", "split.npz"],
+            Format::EdgeList => return edge_list::files(folder),
+            Format::Npz => return vec![folder.clone()],
             _ => &[],
         };
         names.iter().map(|name| folder.join(name)).collect()
@@ -247,19 +272,18 @@ impl DataArgs {
         let format = self.format();
         let given = [
             ("--data", self.data.is_some(), format.is_files()),
-            ("--split", self.split.is_some(), format == Format::Ogb),
-            ("--directed", self.directed, format == Format::Ogb),
+            ("--split", self.split.is_some(), matches!(format, Format::Ogb | Format::Npz)),
+            ("--directed", self.directed, format.symmetrizes()),
             ("--nodes", self.nodes.is_some(), format == Format::Sbm),
-            (
-                "--data-seed",
-                self.data_seed.is_some(),
-                !matches!(format, Format::Graphsaint | Format::Ogb | Format::Karate),
-            ),
+            ("--data-seed", self.data_seed.is_some(), format.is_seeded()),
         ];
         for (option, given, used) in given {
             if given && !used {
                 return Err(format!("{option} means nothing with --format {}", format.name()));
             }
+        }
+        if format == Format::Npz {
+            self.npz_split()?;
         }
         let split = self.data.as_ref().map(|folder| folder.join("split.npz"));
         match split {
@@ -270,6 +294,20 @@ impl DataArgs {
                 Err(format!("--format {} needs --data DIR", format.name()))
             }
             _ => Ok(()),
+        }
+    }
+
+    fn npz_split(&self) -> Result<Option<NpzSplit>, String> {
+        match (&self.split, self.data_seed) {
+            (None, None) => Ok(None),
+            (None, Some(seed)) => Ok(Some(NpzSplit::Random(RandomSplit::default(), seed))),
+            (Some(_), Some(_)) => {
+                Err("--split names a stored split, so --data-seed means nothing".to_string())
+            }
+            (Some(split), None) => match split.parse() {
+                Ok(split) => Ok(Some(NpzSplit::Stored(split))),
+                Err(_) => Err(format!("--split {} is not a number", excerpt(split))),
+            },
         }
     }
 
@@ -287,6 +325,14 @@ impl DataArgs {
                 ogb::load(folder, &options, watch)?
             }
             Format::Csr => csr::load(folder, data_seed, watch)?,
+            Format::EdgeList => {
+                let options = EdgeListOptions { directed: self.directed, seed: data_seed };
+                edge_list::load(folder, &options, watch)?
+            }
+            Format::Npz => {
+                let options = NpzOptions { directed: self.directed, split: self.npz_split()? };
+                npz::load(folder, &options, watch)?
+            }
             Format::Sbm => {
                 let nodes = self.nodes.unwrap_or(NODES);
                 block_model(&SbmConfig::new(nodes).with_seed(data_seed))?

@@ -305,6 +305,9 @@ mod tests {
     #[case("", "--format graphsaint needs --data DIR")]
     #[case("--data x --split y", "--split means nothing with --format graphsaint")]
     #[case("--format csr --data x --directed", "--directed")]
+    #[case("--format edge-list --data x --split 0", "--split")]
+    #[case("--format npz --data x --split y", "--split y is not a number")]
+    #[case("--format npz --data x --split 0 --data-seed 1", "--data-seed means nothing")]
     #[case("--format karate --nodes 9", "--nodes")]
     #[case("--format karate --data-seed 0", "--data-seed")]
     #[case("--format ogb --data x --data-seed 0", "--data-seed")]
@@ -333,6 +336,9 @@ mod tests {
     #[case("--data x")]
     #[case("--format ogb --data x --split y --directed")]
     #[case("--format csr --data x --data-seed 1")]
+    #[case("--format edge-list --data x --data-seed 1 --directed")]
+    #[case("--format npz --data x --data-seed 1 --directed")]
+    #[case("--format npz --data x --split 1")]
     #[case("--format karate --batches neighbors --fanouts 2,2 --batch-nodes 9")]
     #[case("--format karate --batches neighbours")]
     #[case("--format karate --batches clusters --parts 9 --together 3 --evaluate-batches")]
@@ -356,6 +362,7 @@ mod tests {
     #[case("--data x", "--data y --format graphsaint --features standard")]
     #[case("--format sbm", "--format sbm --nodes 4096 --data-seed 0 --features raw")]
     #[case("--format csr --data x", "--format csr --data-seed 0")]
+    #[case("--format edge-list --data x", "--format edge-list --data-seed 0")]
     fn settings_are_the_same_whether_defaults_are_given_or_not(
         #[case] short: &str,
         #[case] long: &str,
