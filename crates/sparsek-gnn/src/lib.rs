@@ -6,6 +6,7 @@
 //! - [`links`]: splits, negative samples, scores and metrics of link prediction.
 //! - [`datasets`]: loaders and generators.
 //! - [`sampling`]: parts of graphs that exceed a device.
+//! - `state_dict`, with the feature `state-dict`: weights of PyTorch Geometric.
 //! - [`train`]: full or batched training on one or several devices, with checkpoints.
 //!
 //! ```
@@ -40,6 +41,9 @@ pub mod nn;
 mod random;
 mod ranking;
 pub mod sampling;
+#[cfg(feature = "state-dict")]
+#[cfg_attr(docsrs, doc(cfg(feature = "state-dict")))]
+pub mod state_dict;
 pub mod train;
 
 pub use graph::{Graph, GraphError};

@@ -7,7 +7,9 @@ use burn::{
 };
 use sparsek::sparse::Compressed;
 
-use super::{aggregate::aggregate_sum_compressed, aggregator::Aggregator, dense::linear};
+use super::{
+    aggregate::aggregate_sum_compressed, aggregator::Aggregator, constant::Constant, dense::linear,
+};
 use crate::graph::{BipartiteGraph, Graph};
 
 /// Linear → ReLU → Linear, for [`GinConv`].
@@ -45,7 +47,7 @@ impl GinConvConfig {
                 first: linear(mlp.d_input, mlp.d_hidden),
                 second: linear(mlp.d_hidden, mlp.d_output),
             }),
-            eps: self.eps,
+            eps: Constant(self.eps),
         }
     }
 }
@@ -69,8 +71,7 @@ impl GinConvConfig {
 pub struct GinConv {
     trained: Option<Param<Tensor<1>>>,
     mlp: Option<GinMlp>,
-    #[module(skip)]
-    eps: f64,
+    eps: Constant,
 }
 
 #[derive(Module, Debug)]
@@ -106,8 +107,8 @@ impl GinConv {
     fn finish(&self, aggregated: Tensor<2>, x: Tensor<2>) -> Tensor<2> {
         let root = match &self.trained {
             Some(eps) => x.clone() + x * eps.val().unsqueeze(),
-            None if self.eps == 0.0 => x,
-            None => x * (1.0 + self.eps),
+            None if self.eps.0 == 0.0 => x,
+            None => x * (1.0 + self.eps.0),
         };
         let y = aggregated + root;
         match &self.mlp {

@@ -5,6 +5,7 @@ mod aggregator;
 mod appnp;
 mod attention;
 mod cheb;
+pub(crate) mod constant;
 mod convolution;
 mod dense;
 mod dropout;

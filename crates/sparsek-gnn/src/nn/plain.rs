@@ -60,6 +60,9 @@ pub struct PlainModelConfig {
     /// Heads averaged in the last layer, with [`ConvKind::Gat`].
     #[config(default = 1)]
     pub output_heads: usize,
+    /// Hidden width of the last network, with [`ConvKind::Gin`]; `d_output` in PyG's `GIN`, else
+    /// `d_hidden`.
+    pub last_hidden: Option<usize>,
 }
 
 /// n convolutions, without other layers: layers × [dropout → convolution → activation], no
@@ -100,6 +103,11 @@ impl PlainModelConfig {
         }
     }
 
+    /// Hidden width of a network of GIN.
+    fn mlp_width(&self, last: bool) -> usize {
+        self.last_hidden.filter(|_| last).unwrap_or(self.d_hidden)
+    }
+
     /// Sum over the layers, of input width and whether it is the last; saturates.
     fn sum(&self, of: impl Fn(usize, bool) -> u128) -> u128 {
         match self.layers {
@@ -120,7 +128,8 @@ impl PlainModelConfig {
                 ConvKind::Gcn => linear_len(from, to),
                 ConvKind::Sage => linear_len(from, to).saturating_add(product(&[from, to])),
                 ConvKind::Gin => {
-                    linear_len(from, self.d_hidden).saturating_add(linear_len(self.d_hidden, to))
+                    let hidden = self.mlp_width(last);
+                    linear_len(from, hidden).saturating_add(linear_len(hidden, to))
                 }
                 ConvKind::Gat => {
                     let heads = if last { self.output_heads } else { self.heads };
@@ -145,7 +154,7 @@ impl PlainModelConfig {
             ConvKind::Gcn => Convolution::Gcn(GcnConvConfig::new(from, to).init(device)),
             ConvKind::Sage => Convolution::Sage(SageConvConfig::new(from, to).init(device)),
             ConvKind::Gin => {
-                let mlp = GinMlpConfig::new(from, self.d_hidden, to);
+                let mlp = GinMlpConfig::new(from, self.mlp_width(last), to);
                 Convolution::Gin(GinConvConfig::new().with_mlp(Some(mlp)).init(device))
             }
             ConvKind::Gat => {
@@ -168,6 +177,7 @@ impl NodeModelConfig for PlainModelConfig {
             ("layers", self.layers),
             ("heads", self.heads),
             ("output_heads", self.output_heads),
+            ("last_hidden", self.last_hidden.unwrap_or(1)),
         ];
         if let Some((name, _)) = sizes.into_iter().find(|(_, size)| *size == 0) {
             return Err(ModelError::Zero { name });
@@ -251,6 +261,7 @@ mod tests {
         #[values(1, 2, 4)] layers: usize,
     ) {
         let config = config(conv).with_layers(layers).with_heads(2).with_output_heads(3);
+        let config = config.with_last_hidden(Some(6));
         let model = config.init(&device).unwrap();
         assert_eq!(config.parameters(), model.num_params() as u128);
         let graph = Graph::from_edges(2, [(0, 1)]).unwrap();
@@ -282,6 +293,10 @@ mod tests {
     #[rstest]
     #[case(config(ConvKind::Gat).with_heads(0), ModelError::Zero { name: "heads" })]
     #[case(config(ConvKind::Gcn).with_layers(0), ModelError::Zero { name: "layers" })]
+    #[case(
+        config(ConvKind::Gin).with_last_hidden(Some(0)),
+        ModelError::Zero { name: "last_hidden" }
+    )]
     #[case(config(ConvKind::Gin).with_dropout(1.0), ModelError::Dropout { dropout: 1.0 })]
     #[case(
         config(ConvKind::Sage).with_activation(Activation::maxk(6)),
