@@ -23,6 +23,7 @@ fn main() -> ExitCode {
         None => commands::demo(&cli.demo),
         Some(cli::Command::Train(args)) => commands::train(&args),
         Some(cli::Command::Eval(args)) => commands::eval(&args),
+        Some(cli::Command::Export(args)) => commands::export(&args),
         Some(cli::Command::Compare(args)) => commands::compare(&args),
     };
     let interrupted = matches!(done, Ok(commands::Ended::Interrupted));

@@ -10,7 +10,7 @@
 //! | here | in PyG |
 //! | --- | --- |
 //! | fields of your own modules | attributes of the same names: `conv1`, `convs.0` |
-//! | [`PlainModel`] | `GCN`, `GraphSAGE`, `GAT`, `GIN` of `torch_geometric.nn.models` |
+//! | [`PlainModel`] | models `GCN`, `GraphSAGE`, `GAT`; `GIN` for a `last_hidden` of `d_output` |
 //! | [`GcnConv`], [`SgConv`] | `lin.weight`, `lin.bias` or `bias` |
 //! | [`SageConv`] | `lin_l`, `lin_r`, `lin` for `project` |
 //! | [`GatConv`] | `lin` or `lin_src` and `lin_dst`, `att_src`, `att_dst`, `lin_edge`, `att_edge` |

@@ -3,6 +3,9 @@ mod common;
 mod compare;
 mod demo;
 mod eval;
+mod export;
 mod train;
 
-pub use self::{common::Ended, compare::compare, demo::demo, eval::eval, train::train};
+pub use self::{
+    common::Ended, compare::compare, demo::demo, eval::eval, export::export, train::train,
+};
