@@ -67,8 +67,8 @@ pub enum Command {
     /// Evaluate the best model of a checkpoint.
     #[command(after_help = EVAL_EXAMPLES)]
     Eval(EvalArgs),
-    /// Write the best model of a checkpoint for PyTorch Geometric, whose GCN, GraphSAGE and GAT
-    /// read runs of `--structure plain`.
+    /// Write the best model of a checkpoint with the names and shapes of PyTorch Geometric, whose
+    /// GCN and GraphSAGE read runs of `--structure plain`.
     #[command(after_help = EXPORT_EXAMPLES)]
     Export(ExportArgs),
     /// Compare MaxK, exact and stopped early, with ReLU over several seeds; print a table and a
