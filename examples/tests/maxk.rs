@@ -376,6 +376,7 @@ fn a_training_run_prints_lines_into_a_pipe(folder: Folder) {
 #[case::demonstration("--help", "Data Model Training Device Output")]
 #[case::train("train --help", "Data Model Training Batches Device Output Checkpoint")]
 #[case::eval("eval --help", "Checkpoint Data Device Output")]
+#[case::export("export --help", "Checkpoint Device")]
 #[case::compare("compare --help", "Data Model Training Batches Device Output")]
 fn help_has_sections_and_examples(folder: Folder, #[case] arguments: &str, #[case] sections: &str) {
     common::help(&folder, arguments, sections);

@@ -100,6 +100,21 @@ fn options_of_a_plain_run_are_refused(folder: Folder) {
 }
 
 #[rstest]
+#[case("--structure plain --model gcn", "convs.1.lin.weight")]
+#[case("--k 4", "blocks.1.conv.lin_l.weight")]
+fn exports_have_the_names_of_pyg(folder: Folder, #[case] options: &str, #[case] name: &str) {
+    let train = "train --backend flex --format karate --hidden 8 --layers 2 --epochs 2";
+    folder.runs(&format!("{train} --checkpoint run {options}"));
+    refuses(&folder, "export model.pt --checkpoint run --backend flex", ".safetensors");
+    refuses(&folder, "export model.safetensors --checkpoint none --backend flex", "none");
+    assert_eq!(folder.names(), ["run"]);
+    folder.runs("export model.safetensors --checkpoint run --backend flex");
+    let bytes = fs::read(folder.path.join("model.safetensors")).unwrap();
+    let text = String::from_utf8_lossy(&bytes);
+    assert!(text.contains(&format!("\"{name}\"")), "{text}");
+}
+
+#[rstest]
 fn other_data_of_the_same_shape_is_refused(folder: Folder) {
     let train = format!("train {SMALL} --format sbm --nodes 300 --epochs 2 --checkpoint run");
     folder.runs(&format!("{train} --data-seed 1"));

@@ -24,6 +24,7 @@ fn main() -> ExitCode {
         None => commands::demo(&cli.demo),
         Some(cli::Command::Train(args)) => commands::train(&args),
         Some(cli::Command::Eval(args)) => commands::eval(&args),
+        Some(cli::Command::Export(args)) => commands::export(&args),
         Some(cli::Command::Compare(args)) => commands::compare(&args),
         #[cfg(feature = "download")]
         Some(cli::Command::Download(args)) => commands::download(&args),

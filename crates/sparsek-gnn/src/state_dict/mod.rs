@@ -10,7 +10,7 @@
 //! | here | in PyG |
 //! | --- | --- |
 //! | fields of your own modules | attributes of the same names: `conv1`, `convs.0` |
-//! | [`PlainModel`] | `GCN`, `GraphSAGE`, `GAT`, `GIN` of `torch_geometric.nn.models` |
+//! | [`PlainModel`] | the models `GCN`, `GraphSAGE`, `GAT`, `GIN`; see below |
 //! | [`GcnConv`], [`SgConv`] | `lin.weight`, `lin.bias` or `bias` |
 //! | [`SageConv`] | `lin_l`, `lin_r`, `lin` for `project` |
 //! | [`GatConv`] | `lin` or `lin_src` and `lin_dst`, `att_src`, `att_dst`, `lin_edge`, `att_edge` |
@@ -23,6 +23,10 @@
 //! | [`GraphNorm`] | `weight`, `bias`, `mean_scale` |
 //! | [`TopkPooling`], [`Set2Set`] | `select.weight`, `lstm` |
 //! | Burn's `Linear`, `BatchNorm`, `LayerNorm`, `GroupNorm` | those of torch |
+//!
+//! PyG's `GAT` has as many heads in the last layer (`output_heads`) as in others (`heads`), and its
+//! `GIN` a last network of hidden width `d_output` (`last_hidden`); a [`PlainModel`] configured
+//! otherwise is a `ModuleList` named `convs` there.
 //!
 //! [`AppnpConv`], [`PairNorm`], dropout and activations have no weights. Layers are recognized by
 //! the names of their types. For modules whose names differ from PyG's, [`load_state_dict_with`]

@@ -30,6 +30,10 @@ Examples:
   maxk eval --checkpoint run --data flickr --plot look.svg
   maxk eval --checkpoint run --format sbm --data-seed 2 --other-data";
 
+const EXPORT_EXAMPLES: &str = "\
+Examples:
+  maxk export model.safetensors --checkpoint run";
+
 const COMPARE_EXAMPLES: &str = "\
 Examples:
   maxk compare --format sbm --models sage --early 2,4 --seeds 2 --log runs.jsonl
@@ -69,6 +73,10 @@ pub enum Command {
     /// Evaluate the best model of a checkpoint.
     #[command(after_help = EVAL_EXAMPLES)]
     Eval(EvalArgs),
+    /// Write the best model of a checkpoint with the names and shapes of PyTorch Geometric, whose
+    /// GCN and GraphSAGE read runs of `--structure plain`.
+    #[command(after_help = EXPORT_EXAMPLES)]
+    Export(ExportArgs),
     /// Compare MaxK, exact and stopped early, with ReLU over several seeds; print a table and a
     /// figure.
     #[command(after_help = COMPARE_EXAMPLES)]
@@ -237,6 +245,18 @@ pub struct EvalArgs {
     /// SVG to write: embedding in two dimensions, confusion matrix, accuracy by degree.
     #[arg(help_heading = "Output", long, value_name = "FILE")]
     pub plot: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub struct ExportArgs {
+    /// File to write; ends in .safetensors.
+    pub file: PathBuf,
+    /// Directory of the saved run.
+    #[arg(help_heading = "Checkpoint", long, value_name = "DIR")]
+    pub checkpoint: PathBuf,
+    /// Backend.
+    #[arg(help_heading = "Device", long, value_enum, default_value_t = Choice::Auto)]
+    pub backend: Choice,
 }
 
 #[derive(Args, Debug)]

@@ -5,8 +5,11 @@ mod demo;
 #[cfg(feature = "download")]
 mod download;
 mod eval;
+mod export;
 mod train;
 
 #[cfg(feature = "download")]
 pub use self::download::download;
-pub use self::{common::Ended, compare::compare, demo::demo, eval::eval, train::train};
+pub use self::{
+    common::Ended, compare::compare, demo::demo, eval::eval, export::export, train::train,
+};

@@ -1,0 +1,29 @@
+//! Weights of a saved model for PyTorch Geometric.
+use sparsek_examples::{backend, say};
+use sparsek_gnn::{
+    nn::{MaxKModelConfig, PlainModelConfig},
+    state_dict::save_state_dict,
+    train::CheckpointDir,
+};
+
+use super::common::{Described, Done, Ended};
+use crate::cli::ExportArgs;
+
+/// Writes a checkpoint's best model.
+pub fn export(args: &ExportArgs) -> Done {
+    let plain = CheckpointDir::new(&args.checkpoint).open::<PlainModelConfig>().is_ok();
+    match plain {
+        true => export_as::<PlainModelConfig>(args),
+        false => export_as::<MaxKModelConfig>(args),
+    }
+}
+
+fn export_as<C: Described>(args: &ExportArgs) -> Done {
+    let saved = CheckpointDir::new(&args.checkpoint).open::<C>()?;
+    let best = saved.best_report()?;
+    let backend = backend::open(args.backend)?;
+    let model = saved.best_model(&backend.device)?;
+    save_state_dict(&model, &args.file)?;
+    say!("{}: {}, epoch {}", args.file.display(), saved.model_config().name(), best.epoch);
+    Ok(Ended::Whole)
+}
