@@ -1,4 +1,5 @@
 //! Weights of a saved model for PyTorch Geometric.
+use sparsek::io::text::clean;
 use sparsek_examples::{backend, say};
 use sparsek_gnn::{
     nn::{MaxKModelConfig, PlainModelConfig},
@@ -24,6 +25,7 @@ fn export_as<C: Described>(args: &ExportArgs) -> Done {
     let backend = backend::open(args.backend)?;
     let model = saved.best_model(&backend.device)?;
     save_state_dict(&model, &args.file)?;
-    say!("{}: {}, epoch {}", args.file.display(), saved.model_config().name(), best.epoch);
+    let file = clean(&args.file.display().to_string());
+    say!("{file}: {}, epoch {}", saved.model_config().name(), best.epoch);
     Ok(Ended::Whole)
 }
