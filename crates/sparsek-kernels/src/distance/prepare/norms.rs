@@ -1,13 +1,13 @@
 //! Norms of rows and prepared values, O(nnz).
 
-use cubecl::{ir::ElemType, prelude::*};
+use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
 use super::{
     parts::NORM_BLOCK,
     range::{power, row_shift, shifted},
 };
 use crate::{
-    device::accumulator,
+    device::{accumulator, require_rounding},
     distance::{
         launch::planes_for,
         semiring::{Gradient, Parameter, Rescale, Semiring, combine},
@@ -48,9 +48,22 @@ pub(in crate::distance) fn prepare<M: Semiring>(
         return Ok(prepared);
     }
     if !(M::ALGEBRA.norms || M::ALGEBRA.prepared || rescaled) {
-        widen(client, matrix, &prepared)?;
+        widen(client, matrix, &prepared.values, dtype)?;
         return Ok(prepared);
     }
+    // LLVM takes absolute values before it widens, and must round those of bf16.
+    let wide = match require_rounding(client, matrix.dtype) {
+        Ok(()) => None,
+        Err(_) => {
+            let wide = allocate(client, "wide", matrix.nnz, dtype)?;
+            widen(client, matrix, &wide, dtype)?;
+            Some(wide)
+        }
+    };
+    let (values, values_dtype) = match &wide {
+        Some(wide) => (wide, dtype),
+        None => (matrix.values, matrix.dtype),
+    };
     let elements = matrix.nnz.max(2 * matrix.rows);
     let (grid, plane) = planes_for(client, matrix.rows, elements)?;
     // SAFETY: `argument` checks lengths; `Matrix` bounds offsets.
@@ -61,22 +74,27 @@ pub(in crate::distance) fn prepare<M: Semiring>(
             grid.dim,
             grid.address,
             argument(matrix.indptr, "indptr", int, matrix.rows + 1)?,
-            argument(matrix.values, "values", matrix.dtype, matrix.nnz)?,
+            argument(values, "values", values_dtype, matrix.nnz)?,
             argument(&prepared.values, "prepared", dtype, matrix.nnz)?,
             argument(&prepared.norms, "norms", dtype, 2 * matrix.rows)?,
             parameter.launch(),
             matrix.rows,
             plane,
             written,
-            [matrix.dtype, dtype],
+            [values_dtype, dtype],
         );
     }
     Ok(prepared)
 }
 
-/// Converts values that need no more.
-fn widen(client: &Client, matrix: &Matrix, prepared: &Prepared) -> Result<(), KernelError> {
-    let (nnz, dtypes) = (matrix.nnz, [matrix.dtype, prepared.dtype]);
+/// Converts values without changing them.
+fn widen(
+    client: &Client,
+    matrix: &Matrix,
+    wide: &Handle,
+    dtype: ElemType,
+) -> Result<(), KernelError> {
+    let (nnz, dtypes) = (matrix.nnz, [matrix.dtype, dtype]);
     if nnz == 0 {
         return Ok(());
     }
@@ -89,7 +107,7 @@ fn widen(client: &Client, matrix: &Matrix, prepared: &Prepared) -> Result<(), Ke
             grid.dim,
             grid.address,
             argument(matrix.values, "values", dtypes[0], nnz)?,
-            argument(&prepared.values, "prepared", dtypes[1], nnz)?,
+            argument(wide, "prepared", dtypes[1], nnz)?,
             dtypes,
         );
     }
