@@ -1,9 +1,9 @@
 //! Downloads of datasets, checked by checksum.
 //!
-//! Files come from the repositories of Shchur et al. (*Pitfalls of Graph Neural Network Evaluation*,
-//! 2018) and Platonov et al. (*A critical look at the evaluation of GNNs under heterophily*, ICLR
-//! 2023), each at a fixed commit; [`npz::load`](super::npz::load) reads them. Nothing is downloaded
-//! unless asked for.
+//! Files come from the repositories of Shchur et al. (*Pitfalls of Graph Neural Network
+//! Evaluation*, 2018) and Platonov et al. (*A critical look at the evaluation of GNNs under
+//! heterophily*, ICLR 2023), each at a fixed commit; [`npz::load`](super::npz::load) reads them.
+//! Nothing is downloaded unless asked for.
 use std::{
     fmt::Write,
     io::{self, Read},

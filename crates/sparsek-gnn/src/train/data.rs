@@ -200,7 +200,8 @@ impl Splits {
         }
     }
 
-    /// One small read, or all logits for ROC-AUC and metrics of the caller. Counts are exact below 2^24.
+    /// One small read, or all logits for ROC-AUC and metrics of the caller. Counts are exact below
+    /// 2^24.
     pub(super) async fn measure(
         &self,
         host: &NodeDataset,

@@ -55,8 +55,11 @@ pub fn train_on<C: NodeModelConfig>(
 /// ```
 /// # #[cfg(feature = "flex")] {
 /// use burn::{
-///     grad_clipping::GradientClippingConfig, lr_scheduler::cosine::CosineAnnealingLrSchedulerConfig,
-///     nn::loss::CrossEntropyLossConfig, optim::AdamWConfig, tensor::Device,
+///     grad_clipping::GradientClippingConfig,
+///     lr_scheduler::cosine::CosineAnnealingLrSchedulerConfig,
+///     nn::loss::CrossEntropyLossConfig,
+///     optim::AdamWConfig,
+///     tensor::Device,
 /// };
 /// use sparsek_gnn::{
 ///     datasets::karate,
@@ -170,8 +173,8 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
         self
     }
 
-    /// Calls `each` after an epoch, with the model outside autodiff. [`ControlFlow::Break`] stops as
-    /// [`Progress::stop`] does; errors end training.
+    /// Calls `each` after an epoch, with the model outside autodiff. [`ControlFlow::Break`] stops
+    /// as [`Progress::stop`] does; errors end training.
     pub fn with_callback(
         mut self,
         each: impl FnMut(&EpochReport, &C::Model) -> io::Result<ControlFlow<()>> + 'a,
