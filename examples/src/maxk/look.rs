@@ -289,9 +289,9 @@ mod tests {
         // Variances 9 and 4 along (0.6, 0.8, 0) and (0.8, −0.6, 0), 1 across.
         let (u, v) = ([0.6, 0.8, 0.0], [0.8, -0.6, 0.0]);
         let mut matrix = vec![0f32; 9];
-        for at in 0..9 {
+        for (at, element) in matrix.iter_mut().enumerate() {
             let (i, j) = (at / 3, at % 3);
-            matrix[at] = (9.0 * u[i] * u[j] + 4.0 * v[i] * v[j]) as f32;
+            *element = (9.0 * u[i] * u[j] + 4.0 * v[i] * v[j]) as f32;
         }
         matrix[8] = 1.0;
         let axes = eigenvectors(&matrix, 3);
