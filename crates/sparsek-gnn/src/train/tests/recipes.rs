@@ -33,15 +33,6 @@ const OPTIMIZERS: [(Change, f64); 9] = [
     ),
 ];
 
-fn changed<'a>(
-    config: &'a TrainConfig,
-    model: &'a MaxKModelConfig,
-    data: &'a NodeDataset,
-    change: Change,
-) -> Trainer<'a, MaxKModelConfig> {
-    change(Trainer::new(config, model, data).unwrap())
-}
-
 #[rstest]
 fn burns_cross_entropy_is_the_default_loss(_alone: Alone, device: Device) {
     let data = blocks(200);
@@ -53,7 +44,7 @@ fn burns_cross_entropy_is_the_default_loss(_alone: Alone, device: Device) {
     let plain = |batches: Batching| {
         let config = config.clone().with_batches(batches);
         let expected = train(&config, &model, &data, &device, &mut quiet).unwrap();
-        let found = own(Trainer::new(&config, &model, &data).unwrap());
+        let found = own(new_trainer(&config, &model, &data));
         for (a, b) in found.history.iter().zip(&expected.history) {
             assert!((a.loss - b.loss).abs() < 1e-5, "{a:?} {b:?}");
         }
@@ -70,32 +61,35 @@ fn burns_binary_cross_entropy_is_the_default_loss_of_sets(_alone: Alone, device:
     let config = TrainConfig::new().with_epochs(3).with_lr(0.01);
     let expected = train(&config, &model, &data, &device, &mut quiet).unwrap();
     let loss = BinaryCrossEntropyLossConfig::new().with_logits(true);
-    let trainer = Trainer::new(&config, &model, &data).unwrap().with_loss(loss).unwrap();
+    let trainer = new_trainer(&config, &model, &data).with_loss(loss).unwrap();
     let found = trainer.run(&device, &mut quiet).unwrap();
     for (a, b) in found.history.iter().zip(&expected.history) {
         assert!((a.loss - b.loss).abs() < 1e-5, "{a:?} {b:?}");
     }
 }
 
+fn new_trainer<'a>(
+    config: &'a TrainConfig,
+    model: &'a MaxKModelConfig,
+    data: &'a NodeDataset,
+) -> Trainer<'a, MaxKModelConfig> {
+    Trainer::new(config, model, data).unwrap()
+}
+
 #[rstest]
 fn losses_that_do_not_fit_the_labels_are_refused(#[from(karate_club)] data: NodeDataset) {
     let (config, model) = (TrainConfig::new(), sage(&data));
-    let refused = |loss: Box<dyn Fn(Trainer<MaxKModelConfig>) -> Result<(), TrainError>>| {
-        loss(Trainer::new(&config, &model, &data).unwrap()).unwrap_err().to_string()
+    let new = || new_trainer(&config, &model, &data);
+    let refused = |trainer: Result<Trainer<_>, TrainError>, word: &str| {
+        let error = trainer.map(drop).unwrap_err().to_string();
+        assert!(error.contains(word), "{error}");
     };
-    let error = refused(Box::new(|trainer| {
-        trainer.with_loss(BinaryCrossEntropyLossConfig::new().with_logits(true)).map(drop)
-    }));
-    assert!(error.contains("does not fit the labels"), "{error}");
-    let error = refused(Box::new(|trainer| {
-        let weights = Some(vec![1.0; 9]);
-        trainer.with_loss(CrossEntropyLossConfig::new().with_weights(weights)).map(drop)
-    }));
-    assert!(error.contains("9 class weights"), "{error}");
-    let error = refused(Box::new(|trainer| {
-        trainer.with_loss(BinaryCrossEntropyLossConfig::new()).map(drop)
-    }));
-    assert!(error.contains("logits = true"), "{error}");
+    let binary = BinaryCrossEntropyLossConfig::new();
+    refused(new().with_loss(binary.clone().with_logits(true)), "does not fit the labels");
+    refused(new().with_loss(binary), "logits = true");
+    let weights = Some(vec![1.0; 9]);
+    let weighted = CrossEntropyLossConfig::new().with_weights(weights);
+    refused(new().with_loss(weighted), "9 class weights");
 }
 
 #[rstest]
@@ -109,17 +103,17 @@ fn every_optimizer_learns_and_resumes(
     let (model, (change, lr)) = (sage(&data).with_dropout(0.0), OPTIMIZERS[which]);
     let config = |epochs| TrainConfig::new().with_lr(lr).with_epochs(epochs);
     let (whole, half) = (config(6), config(3));
-    let expected = changed(&whole, &model, &data, change).run(&device, &mut quiet).unwrap();
+    let expected = change(new_trainer(&whole, &model, &data)).run(&device, &mut quiet).unwrap();
     assert!(expected.history[5].loss < expected.history[0].loss, "{:?}", expected.history);
 
     let dir = CheckpointDir::new(&scratch.0);
-    let trainer = changed(&half, &model, &data, change).with_checkpoint(dir.clone()).unwrap();
+    let trainer = change(new_trainer(&half, &model, &data)).with_checkpoint(dir.clone()).unwrap();
     trainer.run(&device, &mut quiet).unwrap();
-    let trainer = changed(&whole, &model, &data, change).resume(dir.clone()).unwrap();
+    let trainer = change(new_trainer(&whole, &model, &data)).resume(dir.clone()).unwrap();
     let resumed = trainer.run(&device, &mut quiet).unwrap();
     assert_eq!(curves(&resumed), curves(&expected)[3..]);
 
-    let other = changed(&whole, &model, &data, OPTIMIZERS[(which + 1) % OPTIMIZERS.len()].0);
+    let other = OPTIMIZERS[(which + 1) % OPTIMIZERS.len()].0(new_trainer(&whole, &model, &data));
     let error = other.resume(dir).unwrap_err().to_string();
     assert!(error.contains("another optimizer"), "{error}");
 }
@@ -135,10 +129,8 @@ fn schedules_set_the_rate_of_each_epoch_and_resume(
     let config = |epochs| TrainConfig::new().with_lr(0.02).with_epochs(epochs);
     let schedule = StepLrSchedulerConfig::new(0.02, 2).with_gamma(0.0);
     let (whole, half) = (config(5), config(3));
-    let scheduled = |config| {
-        let trainer = Trainer::new(config, &model, &data).unwrap();
-        trainer.with_schedule(schedule.clone()).unwrap()
-    };
+    let scheduled =
+        |config| new_trainer(config, &model, &data).with_schedule(schedule.clone()).unwrap();
     let constant = train(&whole, &model, &data, &device, &mut quiet).unwrap();
     let expected = scheduled(&whole).run(&device, &mut quiet).unwrap();
     let (constant, found) = (curves(&constant), curves(&expected));
@@ -152,7 +144,7 @@ fn schedules_set_the_rate_of_each_epoch_and_resume(
     trainer.run(&device, &mut quiet).unwrap();
     let resumed = scheduled(&whole).resume(dir).unwrap().run(&device, &mut quiet).unwrap();
     assert_eq!(curves(&resumed), found[3..]);
-    let trainer = Trainer::new(&whole, &model, &data).unwrap();
+    let trainer = new_trainer(&whole, &model, &data);
     assert!(trainer.with_schedule(StepLrSchedulerConfig::new(0.1, 0)).is_err());
 }
 
@@ -162,7 +154,7 @@ fn gradients_are_clipped(_alone: Alone, device: Device) {
     let model = sage(&data).with_dropout(0.0);
     let config = TrainConfig::new().with_lr(0.1).with_epochs(2);
     let run = |clipping| {
-        let trainer = Trainer::new(&config, &model, &data).unwrap();
+        let trainer = new_trainer(&config, &model, &data);
         let trainer = trainer.with_optimizer(SgdConfig::new()).with_gradient_clipping(clipping);
         curves(&trainer.run(&device, &mut quiet).unwrap())
     };
@@ -197,7 +189,7 @@ fn metrics_and_callbacks_are_called(
     let model = sage(&data);
     let config = TrainConfig::new().with_batches(batches).with_evaluate_batches(true);
     let mut seen = Vec::new();
-    let trainer = Trainer::new(&config, &model, &data).unwrap();
+    let trainer = new_trainer(&config, &model, &data);
     let trainer = trainer.with_metric(Count).unwrap().with_callback(|report, model| {
         assert!(!model.devices()[0].is_autodiff());
         seen.push(report.epoch);
