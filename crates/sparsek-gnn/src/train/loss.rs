@@ -12,9 +12,9 @@ use crate::datasets::{Labels, NodeDataset};
 /// Labels of rows, on the device.
 #[derive(Clone, Debug)]
 pub enum Targets {
-    /// [rows]: one class per row.
+    /// `[rows]`: one class per row.
     Classes(Tensor<1, Int>),
-    /// [rows, classes]: 1 for each class of a row, else 0.
+    /// `[rows, classes]`: 1 for each class of a row, else 0.
     Sets(Tensor<2, Int>),
 }
 
@@ -55,7 +55,7 @@ pub trait NodeLoss: Debug + Send + Sync {
         Ok(())
     }
 
-    /// Mean over rows: logits [rows, classes] → [1]. Rows are training nodes, at least one.
+    /// Mean over rows: logits `[rows, classes]` → `[1]`. Rows are training nodes, at least one.
     fn forward(&self, logits: Tensor<2>, targets: Targets) -> Tensor<1>;
 }
 
