@@ -111,7 +111,13 @@ print("ended", flush=True)
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows sends no SIGINT to one process")
 def test_an_interrupt_ends_the_wait():
-    process = subprocess.Popen([sys.executable, "-c", WORK], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", WORK],
+        stdout=subprocess.PIPE,
+        text=True,
+        # Shells start processes in the background with the signal ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     assert process.stdout.readline() == "begins\n"
     time.sleep(1)
     start = time.monotonic()
