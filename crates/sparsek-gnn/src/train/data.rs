@@ -29,10 +29,26 @@ pub(super) struct DeviceData {
 /// A loss of training rows.
 struct OwnLoss {
     loss: Arc<dyn NodeLoss>,
-    /// [training rows].
-    rows: Tensor<1, Int>,
+    /// [training rows] and their labels; None without any.
+    rows: Option<(Tensor<1, Int>, Targets)>,
     /// Share of all training nodes.
     share: f64,
+}
+
+impl OwnLoss {
+    fn mean(&self, logits: Tensor<2>) -> Tensor<1> {
+        let Some((rows, targets)) = self.rows.clone() else {
+            return sum(logits) * 0.0;
+        };
+        // Indices follow the logits into autodiff, where a model is trained.
+        let device = logits.device();
+        let rows = rows.to_device(&device);
+        let targets = match targets {
+            Targets::Classes(labels) => Targets::Classes(labels.to_device(&device)),
+            Targets::Sets(sets) => Targets::Sets(sets.to_device(&device)),
+        };
+        self.loss.forward(logits.select(0, rows), targets) * self.share
+    }
 }
 
 enum Goal {
@@ -100,14 +116,24 @@ impl DeviceData {
                 }
             }
         };
-        let own = loss.map(|loss| {
+        let rows = |train: &[u32]| {
             let rows: Vec<i32> = train.iter().map(|&row| row as i32).collect();
-            let shape = [rows.len()];
-            OwnLoss {
-                loss: loss.clone(),
-                rows: Tensor::from_data(TensorData::new(rows, shape), device),
-                share: train.len() as f64 / count as f64,
-            }
+            let rows = TensorData::new(rows, [train.len()]);
+            let rows = Tensor::<1, Int>::from_data(rows, device);
+            let targets = match &goal {
+                Goal::Classes { labels, .. } => {
+                    Targets::Classes(labels.clone().select(0, rows.clone()))
+                }
+                Goal::Sets { targets, .. } => {
+                    Targets::Sets(targets.clone().select(0, rows.clone()).int())
+                }
+            };
+            (rows, targets)
+        };
+        let own = loss.map(|loss| OwnLoss {
+            loss: loss.clone(),
+            rows: (!train.is_empty()).then(|| rows(train)),
+            share: train.len() as f64 / count as f64,
         });
         Self { features: floats(features, width), goal, own }
     }
@@ -115,7 +141,7 @@ impl DeviceData {
     /// [1]: cross-entropy, binary per class for sets, unless the loss is the caller's.
     pub(super) fn loss(&self, logits: Tensor<2>) -> Tensor<1> {
         if let Some(own) = &self.own {
-            return self.own_loss(own, logits);
+            return own.mean(logits);
         }
         match &self.goal {
             Goal::Classes { targets, scale, .. } => cross_entropy(logits, targets.clone(), *scale),
@@ -125,28 +151,6 @@ impl DeviceData {
                 sum(each * weights.clone())
             }
         }
-    }
-}
-
-impl DeviceData {
-    fn own_loss(&self, own: &OwnLoss, logits: Tensor<2>) -> Tensor<1> {
-        let [count] = own.rows.dims();
-        if count == 0 {
-            return sum(logits) * 0.0;
-        }
-        // Indices follow the logits into autodiff, where a model is trained.
-        let device = logits.device();
-        let rows = own.rows.clone().to_device(&device);
-        let targets = match &self.goal {
-            Goal::Classes { labels, .. } => {
-                Targets::Classes(labels.clone().select(0, own.rows.clone()).to_device(&device))
-            }
-            Goal::Sets { targets, .. } => {
-                let sets = targets.clone().select(0, own.rows.clone());
-                Targets::Sets(sets.int().to_device(&device))
-            }
-        };
-        own.loss.forward(logits.select(0, rows), targets) * own.share
     }
 }
 

@@ -9,7 +9,7 @@ use sparsek_examples::{
 use sparsek_gnn::{
     datasets::NodeDataset,
     nn::{Activation, MaxKModelConfig, NodeModelConfig, PlainModelConfig},
-    train::{EpochReport, RunLog, RunSummary, TrainConfig, TrainOutcome, Trainer},
+    train::{CheckpointDir, EpochReport, RunLog, RunSummary, TrainConfig, TrainOutcome, Trainer},
 };
 
 use crate::{
@@ -63,6 +63,11 @@ impl Described for PlainModelConfig {
     fn sizes(&self) -> (usize, usize, f64) {
         (self.d_hidden, self.layers, self.dropout)
     }
+}
+
+/// Whether a checkpoint's model is plain.
+pub(super) fn is_plain(checkpoint: &Path) -> bool {
+    CheckpointDir::new(checkpoint).open::<PlainModelConfig>().is_ok()
 }
 
 pub(super) fn devices(backends: &[Backend]) -> Vec<Device> {

@@ -6,7 +6,7 @@ use sparsek_gnn::datasets::download::Source;
 use super::common::{Done, Ended};
 use crate::{cli::DownloadArgs, progress::file_bars};
 
-/// Downloads datasets, or lists those that it knows.
+/// Downloads datasets, or lists the known ones.
 pub fn download(args: &DownloadArgs) -> Done {
     if args.names.is_empty() {
         for source in Source::all() {

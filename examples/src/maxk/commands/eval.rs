@@ -11,7 +11,7 @@ use sparsek_gnn::{
     train::{CheckpointDir, evaluate},
 };
 
-use super::common::{Described, Done, Ended, announce, named};
+use super::common::{Described, Done, Ended, announce, is_plain, named};
 use crate::{
     cli::{EvalArgs, looped},
     look::Look,
@@ -19,8 +19,7 @@ use crate::{
 
 /// Evaluates a checkpoint's best model.
 pub fn eval(args: &EvalArgs) -> Done {
-    let plain = CheckpointDir::new(&args.checkpoint).open::<PlainModelConfig>().is_ok();
-    match plain {
+    match is_plain(&args.checkpoint) {
         true => eval_as::<PlainModelConfig>(args),
         false => eval_as::<MaxKModelConfig>(args),
     }

@@ -7,13 +7,12 @@ use sparsek_gnn::{
     train::CheckpointDir,
 };
 
-use super::common::{Described, Done, Ended};
+use super::common::{Described, Done, Ended, is_plain};
 use crate::cli::ExportArgs;
 
 /// Writes a checkpoint's best model.
 pub fn export(args: &ExportArgs) -> Done {
-    let plain = CheckpointDir::new(&args.checkpoint).open::<PlainModelConfig>().is_ok();
-    match plain {
+    match is_plain(&args.checkpoint) {
         true => export_as::<PlainModelConfig>(args),
         false => export_as::<MaxKModelConfig>(args),
     }
