@@ -24,7 +24,7 @@ use std::{
     ffi::OsString,
     io::{BufRead, BufReader},
     path::PathBuf,
-    process::{Child, Command, ExitCode, Stdio},
+    process::{Child, Command, ExitCode, ExitStatus, Stdio},
     thread,
 };
 
@@ -135,6 +135,32 @@ fn shared_arguments() -> Vec<OsString> {
     shared
 }
 
+/// What a backend's process said.
+struct Report {
+    status: ExitStatus,
+    /// What follows its heading of failures.
+    failures: Vec<String>,
+    /// Names the case that ran when the process crashed.
+    last: String,
+}
+
+impl Report {
+    /// Copies the child's lines until it ends.
+    fn follow(mut child: Child) -> std::io::Result<Self> {
+        let (mut failures, mut last) = (Vec::new(), String::new());
+        if let Some(out) = child.stdout.take() {
+            for line in BufReader::new(out).lines() {
+                last = line?;
+                say(format_args!("{last}"));
+                if last == "failures:" || !failures.is_empty() {
+                    failures.push(last.clone());
+                }
+            }
+        }
+        Ok(Self { status: child.wait()?, failures, last })
+    }
+}
+
 /// Runs each backend in its own process, all at once: a case mostly compiles kernels, on a single
 /// thread.
 fn run_processes(backends: &[Backend], requested: bool) -> std::io::Result<ExitCode> {
@@ -149,27 +175,25 @@ fn run_processes(backends: &[Backend], requested: bool) -> std::io::Result<ExitC
             .spawn()
     };
     let children: Vec<Child> = backends.iter().map(start).collect::<Result<_, _>>()?;
-    let status = |mut child: Child| -> std::io::Result<Option<i32>> {
-        if let Some(out) = child.stdout.take() {
-            for line in BufReader::new(out).lines() {
-                say(format_args!("{}", line?));
-            }
-        }
-        Ok(child.wait()?.code())
-    };
     let results = thread::scope(|scope| {
         let threads: Vec<_> =
-            children.into_iter().map(|child| scope.spawn(move || status(child))).collect();
+            children.into_iter().map(|child| scope.spawn(move || Report::follow(child))).collect();
         let joined = threads.into_iter().map(|thread| thread.join());
         joined.map(|result| result.expect("a thread that copies lines")).collect::<Vec<_>>()
     });
     let (mut failed, mut ran) = (false, false);
-    for (backend, result) in backends.iter().zip(results) {
-        match result? {
+    for (backend, report) in backends.iter().zip(results) {
+        let report = report?;
+        match report.status.code() {
             Some(0) => ran = true,
             Some(code) if code == i32::from(NOTHING_RAN) => {}
-            _ => {
-                note(format_args!("the suite failed on {}", backend.kind));
+            code => {
+                // The backends' lines alternate; what explains the failure comes last.
+                report.failures.iter().for_each(|line| note(format_args!("{line}")));
+                if code.is_none() {
+                    note(format_args!("the last line was: {}", report.last));
+                }
+                note(format_args!("the suite failed on {}: {}", backend.kind, report.status));
                 failed = true;
             }
         }
