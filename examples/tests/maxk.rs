@@ -286,6 +286,26 @@ fn edge_lists_are_data(folder: Folder) {
 }
 
 #[rstest]
+fn files_of_tensors_are_data(folder: Folder) {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/pyg/karate.pt");
+    fs::copy(file, folder.path.join("karate.pt")).unwrap();
+    let train =
+        "train --backend flex --hidden 8 --layers 2 --k 4 --format tensors --data karate.pt";
+    folder.runs(&format!("{train} --split 1 --epochs 2 --checkpoint run"));
+    folder.runs(&format!("{train} --split 1 --epochs 4 --checkpoint run --resume"));
+    let other = format!("{train} --split 0 --epochs 4 --checkpoint run --resume");
+    refuses(&folder, &other, "--split");
+    for (arguments, word) in [
+        ("--split 2", "there are 2"),
+        ("--split 0 --data-seed 1", "--data-seed"),
+        ("--log karate.pt", "karate.pt"),
+    ] {
+        refuses(&folder, &format!("{train} {arguments}"), word);
+    }
+    nothing_is_left(&folder);
+}
+
+#[rstest]
 fn a_preset_sets_what_is_not_given(folder: Folder) {
     let arguments = "--format karate --backend flex --preset flickr --hidden 16 --k 4 --epochs 2";
     folder.runs(&format!("train {arguments} --model gin --log run.jsonl"));

@@ -16,7 +16,7 @@ use std::fs;
 use container::{Member, container};
 use folder::Input;
 use libfuzzer_sys::fuzz_target;
-use sparsek_gnn::datasets::npz::{self, NpzOptions, NpzSplit};
+use sparsek_gnn::datasets::{ArchiveOptions, ArchiveSplit, npz};
 
 const ADJACENCY: [&str; 9] = [
     "adj_indptr",
@@ -62,9 +62,9 @@ fuzz_target!(|bytes: &[u8]| {
         false => container(&members),
     };
     fs::write(&file, bytes).expect("a temporary file can be written");
-    let options = NpzOptions {
+    let options = ArchiveOptions {
         directed: input.flag(3),
-        split: input.flag(4).then_some(NpzSplit::Stored(1)),
+        split: input.flag(4).then_some(ArchiveSplit::Stored(1)),
     };
     folder::check(npz::load(&file, &options, &mut |_, done, size| {
         assert!(done <= size)

@@ -92,17 +92,21 @@ pub(super) fn count_classes(
 /// Labels and classes of an array: `[nodes]` or [nodes, 1] of classes, or [nodes, classes] of 0 and
 /// 1.
 pub(super) fn read_labels(array: Npy<impl Read>, nodes: usize) -> Result<(Labels, usize), String> {
-    let shape = array.shape().to_vec();
-    let width = match shape[..] {
-        [rows] if rows == nodes => 1,
-        [rows, width] if rows == nodes => width,
-        _ => {
-            return Err(format!(
-                "labels have shape {shape:?}, expected [{nodes}] or [{nodes}, classes]"
-            ));
-        }
-    };
-    let numbers = array.into_f64()?;
+    let width = labels_width(array.shape(), nodes)?;
+    labels_of_numbers(&array.into_f64()?, width)
+}
+
+/// Numbers per node.
+pub(super) fn labels_width(shape: &[usize], nodes: usize) -> Result<usize, String> {
+    match *shape {
+        [rows] if rows == nodes => Ok(1),
+        [rows, width] if rows == nodes => Ok(width),
+        _ => Err(format!("labels have shape {shape:?}, expected [{nodes}] or [{nodes}, classes]")),
+    }
+}
+
+/// Labels and classes of `width` numbers per node.
+pub(super) fn labels_of_numbers(numbers: &[f64], width: usize) -> Result<(Labels, usize), String> {
     if width != 1 {
         let neither = |&x: &f64| x != 0.0 && x != 1.0;
         if let Some(at) = numbers.iter().position(neither) {

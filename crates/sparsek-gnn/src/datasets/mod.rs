@@ -1,16 +1,14 @@
 //! Node classification datasets: loaders and generators.
 //!
-//! Planetoid's `ind.cora.x`, … are pickled Python objects, which are not read. PyG converts them,
-//! as any dataset of one graph and masks, to a folder for [`csr::load`]:
+//! Planetoid's `ind.cora.x`, … are pickled Python objects, which are not read. PyG saves them, as any
+//! graph, for `tensors::load` (feature `state-dict`):
 //!
 //! ```text
-//! python -c "import numpy as np, scipy.sparse as sp, torch_geometric as pyg
+//! python -c "import torch, torch_geometric as pyg
 //! data = pyg.datasets.Planetoid('planetoid', 'Cora')[0]
-//! graph = pyg.utils.to_scipy_sparse_matrix(data.edge_index, num_nodes=data.num_nodes)
-//! splits = {name: data[name + '_mask'].nonzero()[:, 0] for name in ['train', 'val', 'test']}
-//! sp.save_npz('graph.npz', graph); np.savez('split.npz', **splits)
-//! np.save('features.npy', data.x); np.save('labels.npy', data.y)"
+//! torch.save(data.to_dict(), 'cora.pt')"
 //! ```
+mod archive;
 pub mod csr;
 #[cfg(feature = "download")]
 pub mod download;
@@ -30,8 +28,11 @@ mod random_split;
 pub mod sbm;
 #[cfg(test)]
 mod scratch;
+#[cfg(feature = "state-dict")]
+pub mod tensors;
 
 pub use self::{
+    archive::{ArchiveOptions, ArchiveSplit},
     error::DatasetError,
     files::Watch,
     labels::Labels,

@@ -12,32 +12,14 @@ use sparsek::io::{
 };
 
 use super::{
+    archive::{ArchiveOptions, check_masks, members},
     error::DatasetError,
     files::{self, Watch, bad, open_npz, too_much},
     labels::read_labels,
     matrix::{build_graph, check_graph, read_features, zeros_note},
     node_dataset::{NodeDataset, NodeDatasetParts},
-    random_split::RandomSplit,
 };
 use crate::graph::{Graph, MAX_SIZE};
-
-/// Options for archives.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct NpzOptions {
-    /// Keep stored directions, row to column. Default: symmetrize.
-    pub directed: bool,
-    /// Default: the first stored one; without any, [`RandomSplit::default`] with seed 0.
-    pub split: Option<NpzSplit>,
-}
-
-/// Split of an archive.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum NpzSplit {
-    /// Row of the stored masks.
-    Stored(usize),
-    /// A split and its seed.
-    Random(RandomSplit, u64),
-}
 
 /// Loads an archive, as PyG's `Amazon`, `Coauthor`, `CitationFull` and `HeterophilousGraphDataset`.
 ///
@@ -59,16 +41,16 @@ pub enum NpzSplit {
 /// are checked against the file and the [`sparsek::io::memory`] limit before allocation.
 ///
 /// ```no_run
-/// use sparsek_gnn::datasets::{RandomSplit, npz::{self, NpzOptions, NpzSplit}};
+/// use sparsek_gnn::datasets::{ArchiveOptions, ArchiveSplit, RandomSplit, npz};
 ///
-/// let split = NpzSplit::Random(RandomSplit::Fractions { train: 0.6, val: 0.2 }, 7);
-/// let options = NpzOptions { split: Some(split), ..Default::default() };
+/// let split = ArchiveSplit::Random(RandomSplit::Fractions { train: 0.6, val: 0.2 }, 7);
+/// let options = ArchiveOptions { split: Some(split), ..Default::default() };
 /// let data = npz::load("amazon_electronics_photo.npz", &options, &mut |_, _, _| {}).unwrap();
 /// assert_eq!((data.nodes(), data.feature_width(), data.classes()), (7650, 745, 8));
 /// ```
 pub fn load(
     file: impl AsRef<Path>,
-    options: &NpzOptions,
+    options: &ArchiveOptions,
     watch: Watch,
 ) -> Result<NodeDataset, DatasetError> {
     let file = file.as_ref();
@@ -94,16 +76,9 @@ pub fn load(
     let labels = archive.read(labels_name, |array| read_labels(array, nodes));
     let (labels, classes) = labels.map_err(&bad)?;
     let stored = archive.contains("train_masks");
-    let [train, val, test] = match options.split {
-        None if stored => read_masks(&mut archive, nodes, 0),
-        None => RandomSplit::default().draw(&labels, (nodes, classes), 0),
-        Some(NpzSplit::Stored(split)) if stored => read_masks(&mut archive, nodes, split),
-        Some(NpzSplit::Stored(split)) => {
-            Err(format!("has no array train_masks, so that there is no split {split}"))
-        }
-        Some(NpzSplit::Random(split, seed)) => split.draw(&labels, (nodes, classes), seed),
-    }
-    .map_err(&bad)?;
+    let read = stored.then_some(|split| read_masks(&mut archive, nodes, split));
+    let lists = options.lists(&labels, (nodes, classes), "train_masks", read);
+    let [train, val, test] = lists.map_err(&bad)?;
     let name = file.file_stem().unwrap_or_default().to_string_lossy();
     let parts = NodeDatasetParts {
         name: excerpt(&name),
@@ -245,15 +220,9 @@ fn read_masks(
             let &[splits, width] = array.shape() else {
                 return Err(format!("shape {:?}, [splits, nodes] is needed", array.shape()));
             };
-            if width != nodes {
-                return Err(format!("masks of {width} nodes, but there are {nodes}"));
-            }
-            if split >= splits {
-                return Err(format!("no split {split}, since there are {splits}"));
-            }
+            check_masks([splits, width], nodes, split)?;
             let masks = array.into_nonzero()?;
-            let mask = (0u32..).zip(&masks[split * nodes..][..nodes]);
-            Ok(mask.filter_map(|(node, &member)| member.then_some(node)).collect())
+            Ok(members(masks[split * nodes..][..nodes].iter().copied()))
         })
     };
     Ok([list("train_masks")?, list("val_masks")?, list("test_masks")?])
@@ -265,7 +234,7 @@ mod tests {
 
     use super::*;
     use crate::datasets::{
-        Labels,
+        ArchiveSplit, Labels, RandomSplit,
         scratch::{Arrays, Folder, empty_folder, ids, npy, weights, write_arrays},
     };
 
@@ -277,7 +246,7 @@ mod tests {
     fn read(
         folder: &Folder,
         arrays: &Arrays,
-        options: &NpzOptions,
+        options: &ArchiveOptions,
     ) -> Result<NodeDataset, DatasetError> {
         let file = folder.0.join("data.npz");
         write_arrays(file.clone(), arrays);
@@ -339,7 +308,7 @@ mod tests {
         #[case] directed: bool,
         #[case] expected: [Vec<u32>; 3],
     ) {
-        let options = NpzOptions { directed, split: None };
+        let options = ArchiveOptions { directed, split: None };
         let data = read(&folder, &shchur(), &options).unwrap();
         assert_eq!(rows(&data), expected);
         assert_eq!(data.features(), [0.0, 1.0, 1.0, 0.0, 0.0, 0.0]);
@@ -356,7 +325,7 @@ mod tests {
         let dense = weights("(3, 1)", &[2.0, -1.0, 0.5]);
         let arrays = changed(shchur(), "attr_matrix", Some(dense));
         let arrays = changed(arrays, "attr_data", None);
-        let data = read(&folder, &arrays, &NpzOptions::default()).unwrap();
+        let data = read(&folder, &arrays, &ArchiveOptions::default()).unwrap();
         assert_eq!(data.features(), [2.0, -1.0, 0.5]);
     }
 
@@ -368,7 +337,7 @@ mod tests {
         #[case] directed: bool,
         #[case] expected: [Vec<u32>; 3],
     ) {
-        let options = NpzOptions { directed, split: None };
+        let options = ArchiveOptions { directed, split: None };
         let data = read(&folder, &platonov(), &options).unwrap();
         assert_eq!(rows(&data), expected);
         assert_eq!(data.features(), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
@@ -378,23 +347,25 @@ mod tests {
     #[rstest]
     fn splits_are_stored_or_drawn(folder: Folder) {
         let split = |arrays: &Arrays, split| {
-            let options = NpzOptions { split: Some(split), ..Default::default() };
+            let options = ArchiveOptions { split: Some(split), ..Default::default() };
             let data = read(&folder, arrays, &options);
             data.map(|data| [data.train(), data.val(), data.test()].map(<[u32]>::to_vec))
         };
-        let second = split(&platonov(), NpzSplit::Stored(1)).unwrap();
+        let second = split(&platonov(), ArchiveSplit::Stored(1)).unwrap();
         assert_eq!(second, [[1], [2], [0]]);
         let thirds = RandomSplit::Fractions { train: 0.34, val: 0.33 };
-        let drawn = NpzSplit::Random(thirds, 5);
+        let drawn = ArchiveSplit::Random(thirds, 5);
         let lists = split(&shchur(), drawn).unwrap();
         assert_eq!(lists.each_ref().map(Vec::len), [1, 1, 1]);
         assert_eq!(split(&platonov(), drawn).unwrap(), lists);
-        let error = split(&platonov(), NpzSplit::Stored(2)).unwrap_err().to_string();
+        let error = split(&platonov(), ArchiveSplit::Stored(2)).unwrap_err().to_string();
         assert!(error.contains("train_masks") && error.contains("there are 2"), "{error}");
-        let error = split(&shchur(), NpzSplit::Stored(0)).unwrap_err().to_string();
+        let error = split(&shchur(), ArchiveSplit::Stored(0)).unwrap_err().to_string();
         assert!(error.contains("has no array train_masks"), "{error}");
-        let error =
-            split(&shchur(), NpzSplit::Random(RandomSplit::Fractions { train: 2.0, val: 0.0 }, 0));
+        let error = split(
+            &shchur(),
+            ArchiveSplit::Random(RandomSplit::Fractions { train: 2.0, val: 0.0 }, 0),
+        );
         assert!(error.unwrap_err().to_string().contains("fractions 2 and 0"));
     }
 
@@ -425,7 +396,7 @@ mod tests {
         #[case] bytes: Option<Vec<u8>>,
         #[case] word: &str,
     ) {
-        is_named(read(&folder, &changed(shchur(), name, bytes), &NpzOptions::default()), word);
+        is_named(read(&folder, &changed(shchur(), name, bytes), &ArchiveOptions::default()), word);
     }
 
     #[rstest]
@@ -447,7 +418,10 @@ mod tests {
         #[case] bytes: Option<Vec<u8>>,
         #[case] word: &str,
     ) {
-        is_named(read(&folder, &changed(platonov(), name, bytes), &NpzOptions::default()), word);
+        is_named(
+            read(&folder, &changed(platonov(), name, bytes), &ArchiveOptions::default()),
+            word,
+        );
     }
 
     fn is_named(found: Result<NodeDataset, DatasetError>, word: &str) {
@@ -459,7 +433,7 @@ mod tests {
     #[rstest]
     fn other_files_are_refused(folder: Folder) {
         let file = folder.0.join("data.npz");
-        let read = || load(&file, &NpzOptions::default(), &mut |_, _, _| {});
+        let read = || load(&file, &ArchiveOptions::default(), &mut |_, _, _| {});
         is_named(read(), "");
         std::fs::write(&file, "no archive").unwrap();
         is_named(read(), "");

@@ -18,6 +18,23 @@ type Rename<'a> = &'a dyn Fn(&str) -> String;
 /// Tensors of one value; several if the model shares them.
 pub type Found = Vec<burn_pack::Tensor>;
 
+pub const ENDINGS: &str = ".safetensors, .pt or .pth";
+
+/// The tensors of a file, unread; none if its name has another ending.
+pub fn tensors(path: &Path) -> Option<Result<BTreeMap<String, burn_pack::Tensor>, String>> {
+    match extension(path) {
+        "safetensors" => {
+            let mut store = SafetensorsStore::from_file(path);
+            Some(store.get_all_tensors().cloned().map_err(|error| error.to_string()))
+        }
+        "pt" | "pth" => {
+            let mut store = PytorchStore::from_file(path).map_indices_contiguous(false);
+            Some(store.get_all_tensors().cloned().map_err(|error| error.to_string()))
+        }
+        _ => None,
+    }
+}
+
 /// Tensors that no parameter has taken.
 pub struct Reading<'a> {
     file: PathBuf,
@@ -29,19 +46,8 @@ pub struct Reading<'a> {
 impl<'a> Reading<'a> {
     pub fn open(path: &Path, rename: Rename<'a>) -> Result<Self, StateDictError> {
         let file = path.to_path_buf();
-        let tensors = match extension(path) {
-            "safetensors" => {
-                let mut store = SafetensorsStore::from_file(path);
-                store.get_all_tensors().cloned().map_err(|error| error.to_string())
-            }
-            "pt" | "pth" => {
-                let mut store = PytorchStore::from_file(path).map_indices_contiguous(false);
-                store.get_all_tensors().cloned().map_err(|error| error.to_string())
-            }
-            _ => {
-                let expected = ".safetensors, .pt or .pth";
-                return Err(StateDictError::Extension { file, expected });
-            }
+        let Some(tensors) = tensors(path) else {
+            return Err(StateDictError::Extension { file, expected: ENDINGS });
         };
         match tensors {
             Ok(left) => Ok(Self { file, rename, left, missing: Vec::new() }),

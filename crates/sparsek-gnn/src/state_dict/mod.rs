@@ -61,7 +61,7 @@
 //! [`TransformerConv`]: crate::nn::TransformerConv
 
 mod error;
-mod file;
+pub(crate) mod file;
 mod names;
 #[cfg(all(test, feature = "flex"))]
 mod tests;

@@ -7,13 +7,13 @@ use std::{
 use clap::{Args, ValueEnum};
 use sparsek::io::text::excerpt;
 use sparsek_gnn::datasets::{
-    NodeDataset, RandomSplit, csr,
+    ArchiveOptions, ArchiveSplit, NodeDataset, RandomSplit, csr,
     edge_list::{self, EdgeListOptions},
-    graphsaint, karate,
-    npz::{self, NpzOptions, NpzSplit},
+    graphsaint, karate, npz,
     ogb::{self, OgbOptions},
     power_law::{PowerLawConfig, power_law},
     sbm::{SbmConfig, block_model},
+    tensors,
 };
 use sparsek_gnn::train::Preparation;
 
@@ -35,6 +35,8 @@ pub enum Format {
     EdgeList,
     /// One file, as of the Amazon, Coauthor and heterophilous graphs.
     Npz,
+    /// One file, .pt or .safetensors: PyG's torch.save(data.to_dict(), FILE), or DGL's.
+    Tensors,
     /// Seeded stochastic block model.
     Sbm,
     /// Zachary's karate club.
@@ -59,22 +61,24 @@ pub enum Features {
 /// Data options. Absent ones stay unset, so that unused options can be refused.
 #[derive(Args, Clone, Debug)]
 pub struct DataArgs {
-    /// Folder of the dataset, for file formats; for npz the file.
+    /// Folder of the dataset, for file formats; for npz and tensors the file.
     #[arg(help_heading = "Data", long, value_name = "DIR")]
     pub data: Option<PathBuf>,
     /// Format. Default: graphsaint.
     #[arg(help_heading = "Data", long, value_enum)]
     pub format: Option<Format>,
-    /// Split of an OGB folder with several, or number of a stored split of an npz file.
+    /// Split of an OGB folder with several, or number of a stored split of an npz or tensor
+    /// file.
     #[arg(help_heading = "Data", long, value_name = "NAME")]
     pub split: Option<String>,
-    /// Do not symmetrize the edges of an OGB folder, edge list or npz file.
+    /// Do not symmetrize the edges of an OGB folder, edge list, npz or tensor file.
     #[arg(help_heading = "Data", long)]
     pub directed: bool,
     /// Nodes of the block model. Default: 4096.
     #[arg(help_heading = "Data", long)]
     pub nodes: Option<usize>,
-    /// Seed of generated data, or of a random split of csr, edge-list and npz. Default: 0.
+    /// Seed of generated data, or of a random split of csr, edge-list, npz and tensors.
+    /// Default: 0.
     #[arg(help_heading = "Data", long)]
     pub data_seed: Option<u64>,
     /// Add a self-loop to every node.
@@ -88,7 +92,13 @@ pub struct DataArgs {
 impl Format {
     /// Whether it reads files.
     pub fn is_files(self) -> bool {
-        matches!(self, Self::Graphsaint | Self::Ogb | Self::Csr | Self::EdgeList | Self::Npz)
+        matches!(self, Self::Graphsaint | Self::Ogb | Self::Csr | Self::EdgeList)
+            || self.is_archive()
+    }
+
+    /// Whether it is one file, which may store splits.
+    fn is_archive(self) -> bool {
+        matches!(self, Self::Npz | Self::Tensors)
     }
 
     fn is_seeded(self) -> bool {
@@ -102,7 +112,7 @@ impl Format {
 
     /// Whether it symmetrizes edges by default.
     fn symmetrizes(self) -> bool {
-        matches!(self, Self::Ogb | Self::EdgeList | Self::Npz)
+        matches!(self, Self::Ogb | Self::EdgeList) || self.is_archive()
     }
 
     fn name(self) -> String {
@@ -124,8 +134,7 @@ impl DataArgs {
     /// Fills in the defaults that the format uses.
     pub fn resolved(&self) -> Self {
         let format = self.format();
-        // A file may store splits.
-        let seed = (format != Format::Npz).then_some(0);
+        let seed = (!format.is_archive()).then_some(0);
         let data_seed = self.data_seed.or(seed).filter(|_| format.is_seeded());
         let features = match format.is_files() {
             true => Features::Standard,
@@ -258,7 +267,7 @@ impl DataArgs {
             Format::Ogb => &["raw", "split"],
             Format::Csr => &["graph.npz", "features.npy", "labels.npy", "split.npz"],
             Format::EdgeList => return edge_list::files(folder),
-            Format::Npz => return vec![folder.clone()],
+            Format::Npz | Format::Tensors => return vec![folder.clone()],
             _ => &[],
         };
         names.iter().map(|name| folder.join(name)).collect()
@@ -272,7 +281,7 @@ impl DataArgs {
         let format = self.format();
         let given = [
             ("--data", self.data.is_some(), format.is_files()),
-            ("--split", self.split.is_some(), matches!(format, Format::Ogb | Format::Npz)),
+            ("--split", self.split.is_some(), format == Format::Ogb || format.is_archive()),
             ("--directed", self.directed, format.symmetrizes()),
             ("--nodes", self.nodes.is_some(), format == Format::Sbm),
             ("--data-seed", self.data_seed.is_some(), format.is_seeded()),
@@ -282,8 +291,8 @@ impl DataArgs {
                 return Err(format!("{option} means nothing with --format {}", format.name()));
             }
         }
-        if format == Format::Npz {
-            self.npz_split()?;
+        if format.is_archive() {
+            self.archive()?;
         }
         let split = self.data.as_ref().map(|folder| folder.join("split.npz"));
         match split {
@@ -297,18 +306,21 @@ impl DataArgs {
         }
     }
 
-    fn npz_split(&self) -> Result<Option<NpzSplit>, String> {
-        match (&self.split, self.data_seed) {
-            (None, None) => Ok(None),
-            (None, Some(seed)) => Ok(Some(NpzSplit::Random(RandomSplit::default(), seed))),
+    fn archive(&self) -> Result<ArchiveOptions, String> {
+        let split = match (&self.split, self.data_seed) {
+            (None, None) => None,
+            (None, Some(seed)) => Some(ArchiveSplit::Random(RandomSplit::default(), seed)),
             (Some(_), Some(_)) => {
-                Err("--split names a stored split, so --data-seed means nothing".to_string())
+                return Err(
+                    "--split names a stored split, so --data-seed means nothing".to_string()
+                );
             }
             (Some(split), None) => match split.parse() {
-                Ok(split) => Ok(Some(NpzSplit::Stored(split))),
-                Err(_) => Err(format!("--split {} is not a number", excerpt(split))),
+                Ok(split) => Some(ArchiveSplit::Stored(split)),
+                Err(_) => return Err(format!("--split {} is not a number", excerpt(split))),
             },
-        }
+        };
+        Ok(ArchiveOptions { directed: self.directed, split })
     }
 
     /// Loads the dataset, with a progress bar per file on terminals.
@@ -329,10 +341,8 @@ impl DataArgs {
                 let options = EdgeListOptions { directed: self.directed, seed: data_seed };
                 edge_list::load(folder, &options, watch)?
             }
-            Format::Npz => {
-                let options = NpzOptions { directed: self.directed, split: self.npz_split()? };
-                npz::load(folder, &options, watch)?
-            }
+            Format::Npz => npz::load(folder, &self.archive()?, watch)?,
+            Format::Tensors => tensors::load(folder, &self.archive()?)?,
             Format::Sbm => {
                 let nodes = self.nodes.unwrap_or(NODES);
                 block_model(&SbmConfig::new(nodes).with_seed(data_seed))?
