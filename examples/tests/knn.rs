@@ -204,6 +204,25 @@ fn matrix_market_files_are_read(#[from(pair)] folder: Folder) {
     folder.refuses(&format!("--data bad.mtx {common}"), "bad.mtx: line 1: the format is");
 }
 
+/// A group of AnnData's file gives what the same matrix in an npz file gives.
+#[rstest]
+fn anndata_files_are_read(folder: Folder) {
+    let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/hdf5");
+    let common = "--metric manhattan --k 2 --backend flex";
+    for (key, expected) in
+        [("", "X"), ("--key layers/counts", "counts"), ("--key obsp/graph", "graph")]
+    {
+        folder.runs(&format!("--data {fixtures}/gzip.h5ad {key} {common} --output cells.npz"));
+        folder.runs(&format!("--data {fixtures}/{expected}.npz {common} --output scipy.npz"));
+        let [cells, scipy] =
+            ["cells.npz", "scipy.npz"].map(|name| fs::read(folder.path.join(name)).unwrap());
+        assert_eq!(cells, scipy, "{key}");
+    }
+    let file = format!("--data {fixtures}/gzip.h5ad");
+    folder.refuses(&format!("{file} --key layers/dense {common}"), "layers/dense: a dense");
+    folder.refuses(&format!("{file} --key raw/X {common}"), "group raw/X");
+}
+
 #[rstest]
 fn there_may_be_nothing_to_find(folder: Folder) {
     save(&folder, "none.npz", 3, &[]);

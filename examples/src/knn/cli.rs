@@ -8,14 +8,15 @@ const EXAMPLES: &str = "\
 Examples:
   knn --data ratings.npz --metric cosine --k 16 --output knn.npz
   knn --data ratings.npz --query new.npz --metric minkowski:3 --k 16 --output knn.npz
-  knn --data ratings.mtx.gz --metric l1 --radius 2.5 --output near.npz";
+  knn --data ratings.mtx.gz --metric l1 --radius 2.5 --output near.npz
+  knn --data cells.h5ad --key layers/counts --metric cosine --k 15 --output knn.npz";
 
 /// Find the nearest rows of a sparse matrix, by brute force.
 ///
-/// Files are sparse matrices from scipy's save_npz (csr, csc, coo, bsr, dia) or Matrix Market files
-/// (.mtx, .mtx.gz); values are read as f32. The output is an .npz with `distances` (f32) and
-/// `indices` (i64) of shape [rows, k], nearest first, ties by index. Without --query the matrix is
-/// compared with itself, and no row is its own neighbor.
+/// Files are sparse matrices from scipy's save_npz (csr, csc, coo, bsr, dia), Matrix Market files
+/// (.mtx, .mtx.gz), or AnnData's .h5ad and 10x Genomics' .h5; values are read as f32. The output is
+/// an .npz with `distances` (f32) and `indices` (i64) of shape [rows, k], nearest first, ties by
+/// index. Without --query the matrix is compared with itself, and no row is its own neighbor.
 #[derive(Parser, Debug)]
 #[command(name = "knn", version, after_help = EXAMPLES)]
 pub struct Cli {
@@ -25,6 +26,10 @@ pub struct Cli {
     /// Matrix of query rows. Default: the data.
     #[arg(help_heading = "Input", long, value_name = "FILE")]
     pub query: Option<PathBuf>,
+    /// Group of the matrices in HDF5 files, such as layers/counts. Default: X, matrix, or the only
+    /// one.
+    #[arg(help_heading = "Input", long, value_name = "GROUP")]
+    pub key: Option<String>,
     /// Distance, such as cosine or minkowski:3. An unknown name prints the list.
     #[arg(help_heading = "Search", long)]
     pub metric: String,

@@ -43,7 +43,10 @@ fn knn(args: &Cli) -> Result<(), Box<dyn Error>> {
     // Opening refuses folders.
     check_paths(inputs.filter(|input| !input.is_dir()), [&args.output])?;
     let backend = backend::open(args.backend)?;
-    let load = |file: &Path| Csr::from_file(file, (&backend.device, DType::F32));
+    let load = |file: &Path| match &args.key {
+        Some(key) => Csr::from_hdf5(file, Some(key), (&backend.device, DType::F32)),
+        None => Csr::from_file(file, (&backend.device, DType::F32)),
+    };
     let index = load(&args.data)?;
     let query = args.query.as_deref().map(load).transpose()?;
     let rows = index.rows();

@@ -43,10 +43,10 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     cases.check(backend, "tensor/csr/file", either);
 }
 
-struct Temporary(PathBuf);
+pub struct Temporary(pub PathBuf);
 
 impl Temporary {
-    fn new(backend: &Backend, name: &str) -> Self {
+    pub fn new(backend: &Backend, name: &str) -> Self {
         let name = format!("sparsek-{}-{}-{name}.npz", std::process::id(), backend.kind);
         Self(std::env::temp_dir().join(name))
     }
@@ -142,7 +142,7 @@ fn load(backend: &Backend, arrays: &Arrays) -> Result<Csr, FileError> {
     found
 }
 
-fn equals(csr: &Csr, indptr: &[u32], indices: &[u32], values: &[f64]) -> Result<(), String> {
+pub fn equals(csr: &Csr, indptr: &[u32], indices: &[u32], values: &[f64]) -> Result<(), String> {
     let found: Vec<f64> = csr.values().to_data().iter::<f64>().collect();
     let pattern = csr.pattern();
     match pattern.indptr() == indptr && pattern.indices() == indices && found == values {

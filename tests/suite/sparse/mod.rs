@@ -3,6 +3,7 @@
 pub mod csr;
 pub mod files;
 pub mod gradients;
+pub mod hdf5;
 pub mod prepare;
 pub mod stack;
 
@@ -12,6 +13,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     csr::add(cases, backend);
     files::add(cases, backend);
     gradients::add(cases, backend);
+    hdf5::add(cases, backend);
     prepare::add(cases, backend);
     stack::add(cases, backend);
 }

@@ -2,6 +2,11 @@
 //! not public API.
 
 #[doc(hidden)]
+pub mod compressed;
+#[cfg(feature = "hdf5")]
+#[doc(hidden)]
+pub mod hdf5;
+#[doc(hidden)]
 pub mod input;
 #[doc(hidden)]
 pub mod matrix;

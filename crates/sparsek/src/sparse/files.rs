@@ -1,4 +1,4 @@
-//! Files of matrices: scipy's npz and Matrix Market.
+//! Files of matrices: scipy's npz, Matrix Market, HDF5.
 
 use std::{
     fs::File,
@@ -13,6 +13,8 @@ use super::{
     error::CsrError,
     pattern::Pattern,
 };
+#[cfg(feature = "hdf5")]
+use crate::io::hdf5;
 use crate::io::{
     input, memory, mtx,
     npy::Npz,
@@ -52,9 +54,11 @@ pub enum FileError {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Format {
+enum Format<'a> {
     Npz,
     MatrixMarket,
+    /// The group of the key, or the usual one.
+    Hdf5(Option<&'a str>),
     /// Whichever the first bytes tell.
     Either,
 }
@@ -144,8 +148,60 @@ impl Csr {
         of_bytes(bytes, Format::MatrixMarket, options.into())
     }
 
-    /// Loads a file of either format, [`from_npz`](Csr::from_npz) or [`from_mtx`](Csr::from_mtx),
-    /// which its first bytes tell. Errors as theirs.
+    /// Loads a matrix of AnnData (`.h5ad`) or 10x Genomics (`.h5`).
+    ///
+    /// - `key` is the path of the matrix: `"X"`, `"layers/counts"`, `"raw/X"`, `"obsp/distances"`;
+    ///   `None` takes `X`, or `matrix` of 10x Genomics, or its only genome.
+    /// - Groups of AnnData, of any version, are csr or csc. Those of 10x Genomics give barcodes ×
+    ///   features, as scanpy's `read_10x_h5` does.
+    /// - Reads chunked and compressed arrays (gzip, LZF, shuffle). Values and entries as in
+    ///   [`Csr::from_npz`].
+    ///
+    /// # Errors
+    ///
+    /// [`FileError`] names file, group and array: not a regular file, not HDF5, a missing group, a
+    /// dense array, or as [`Csr::from_npz`].
+    #[cfg(feature = "hdf5")]
+    pub fn from_hdf5(
+        path: impl AsRef<Path>,
+        key: Option<&str>,
+        options: impl Into<TensorCreationOptions>,
+    ) -> Result<Self, FileError> {
+        load(path.as_ref(), Format::Hdf5(key), options.into())
+    }
+
+    /// [`from_hdf5`](Csr::from_hdf5) from the bytes of a file, of which it takes a copy.
+    ///
+    /// ```
+    /// use burn::tensor::{Device, TensorData};
+    /// use hdf5_pure::{AttrValue, FileBuilder};
+    /// use sparsek::sparse::Csr;
+    ///
+    /// let mut file = FileBuilder::new();
+    /// let mut x = file.create_group("X");
+    /// x.set_attr("encoding-type", AttrValue::String("csr_matrix".into()));
+    /// x.set_attr("shape", AttrValue::I64Array(vec![2, 3]));
+    /// x.create_dataset("indptr").with_i32_data(&[0, 1, 3]);
+    /// x.create_dataset("indices").with_i32_data(&[2, 0, 1]);
+    /// x.create_dataset("data").with_f32_data(&[5.0, 6.0, 7.0]);
+    /// file.add_group(x.finish());
+    ///
+    /// let a = Csr::from_hdf5_bytes(&file.finish().unwrap(), Some("X"), &Device::flex()).unwrap();
+    /// let dense = TensorData::from([[0.0, 0.0, 5.0], [6.0, 7.0, 0.0]]);
+    /// a.to_dense().into_data().assert_eq(&dense, false);
+    /// ```
+    #[cfg(feature = "hdf5")]
+    pub fn from_hdf5_bytes(
+        bytes: &[u8],
+        key: Option<&str>,
+        options: impl Into<TensorCreationOptions>,
+    ) -> Result<Self, FileError> {
+        of_bytes(bytes, Format::Hdf5(key), options.into())
+    }
+
+    /// Loads a file of [`from_npz`](Csr::from_npz), [`from_mtx`](Csr::from_mtx) or, with the
+    /// feature `hdf5` and without a key, `from_hdf5`; its first bytes tell.
+    /// Errors as theirs.
     pub fn from_file(
         path: impl AsRef<Path>,
         options: impl Into<TensorCreationOptions>,
@@ -189,23 +245,43 @@ fn shown(path: &Path) -> String {
     text::clean(&path.display().to_string())
 }
 
-fn load(path: &Path, format: Format, options: TensorCreationOptions) -> Result<Csr, FileError> {
+fn load(path: &Path, format: Format<'_>, options: TensorCreationOptions) -> Result<Csr, FileError> {
     let open = || input::open(path).map(|(file, _): (File, u64)| file);
     open_and_read(path, open, format, options)
 }
 
 fn of_bytes(
     bytes: &[u8],
-    format: Format,
+    format: Format<'_>,
     options: TensorCreationOptions,
 ) -> Result<Csr, FileError> {
     open_and_read(Path::new("(bytes)"), || Ok(Cursor::new(bytes)), format, options)
 }
 
-fn open_and_read<R: Read + Seek>(
+trait Input: Read + Seek {
+    /// Reads without borrowing.
+    #[cfg(feature = "hdf5")]
+    fn into_owned(self) -> impl Read + Seek + Send + 'static;
+}
+
+impl Input for File {
+    #[cfg(feature = "hdf5")]
+    fn into_owned(self) -> impl Read + Seek + Send + 'static {
+        self
+    }
+}
+
+impl Input for Cursor<&[u8]> {
+    #[cfg(feature = "hdf5")]
+    fn into_owned(self) -> impl Read + Seek + Send + 'static {
+        Cursor::new(self.into_inner().to_vec())
+    }
+}
+
+fn open_and_read<R: Input>(
     path: &Path,
     open: impl FnOnce() -> io::Result<R>,
-    format: Format,
+    format: Format<'_>,
     options: TensorCreationOptions,
 ) -> Result<Csr, FileError> {
     let dtype = options.dtype_or(options.device.settings().float_dtype.into());
@@ -228,25 +304,32 @@ fn open_and_read<R: Read + Seek>(
 }
 
 /// The format that begins with the first bytes, or `Either`.
-fn format_of(file: &mut (impl Read + Seek)) -> io::Result<Format> {
+fn format_of(file: &mut (impl Read + Seek)) -> io::Result<Format<'static>> {
     let mut start = Vec::new();
     file.by_ref().take(4).read_to_end(&mut start)?;
     file.seek(SeekFrom::Start(0))?;
     Ok(match start.as_slice() {
         [b'P', b'K', ..] => Format::Npz,
+        b"\x89HDF" => Format::Hdf5(None),
         [0x1f, 0x8b, ..] | [b'%', b'%', ..] => Format::MatrixMarket,
         _ => Format::Either,
     })
 }
 
 fn read<T: Value + Element>(
-    file: impl Read + Seek,
-    format: Format,
+    file: impl Input,
+    format: Format<'_>,
 ) -> Result<(Pattern, TensorData), String> {
     let matrix = match format {
         Format::Npz => Matrix::<T>::read(&mut Npz::new(file)?, Values::Needed)?,
         Format::MatrixMarket => mtx::read::<T>(file)?,
-        Format::Either => return Err("neither an npz nor a Matrix Market file".to_string()),
+        #[cfg(feature = "hdf5")]
+        Format::Hdf5(key) => hdf5::read::<T>(file.into_owned(), key)?,
+        #[cfg(not(feature = "hdf5"))]
+        Format::Hdf5(_) => return Err("an HDF5 file, which the feature hdf5 reads".to_string()),
+        Format::Either => {
+            return Err("neither an npz nor a Matrix Market nor an HDF5 file".to_string());
+        }
     };
     let values = matrix.values.unwrap_or_default();
     // Pattern as read, sorted and as i32; sources; values twice.

@@ -3,7 +3,8 @@
 //! - [`Pattern`]: a checked CSR pattern on the host; [`Adjacency`]: it and its transpose on a
 //!   device.
 //! - [`Csr`]: a matrix with values on a device; [`Compressed`]: rows that keep k elements.
-//! - Files of scipy and Matrix Market: [`Csr::from_npz`], [`Csr::from_mtx`], [`Csr::to_npz`].
+//! - Files of scipy, Matrix Market and, with the feature `hdf5`, AnnData: [`Csr::from_npz`],
+//!   [`Csr::from_mtx`], `Csr::from_hdf5`, [`Csr::to_npz`].
 //! - Data preparation: [`Csr::normalize`], [`Csr::tfidf`], [`Csr::log1p`], [`Csr::scale`],
 //!   [`Csr::filter_rows`], [`Csr::vstack`].
 //! - [`spmm()`] and variants, [`spmm_max`]: products with dense tensors and compressed rows;

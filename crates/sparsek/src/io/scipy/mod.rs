@@ -1,39 +1,34 @@
 //! scipy's `save_npz` files: reads csr, csc, coo, bsr and dia, writes csr.
-//!
-//! Reads headers, which must agree and fit the memory limit, then offsets, then entries. Memory
-//! follows the entries; capacity behind the last offset is skipped.
 
 mod write;
 
 use std::io::{Read, Seek};
 
-use sparsek_kernels::spmm::MAX_ENTRIES;
-
 pub use self::write::{Item, bytes};
-pub use super::matrix::{Matrix, Value};
+pub use super::{
+    compressed::Values,
+    matrix::{Matrix, Value},
+};
 use super::{
+    compressed::{Arrays, Source, bad_shape, check_ids, last},
     matrix::{check_entries, check_rows, check_size, in_rows},
-    npy::{Header, Npz},
+    npy::Npz,
     text::excerpt,
 };
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Values {
-    Needed,
-    Optional,
-}
 
 impl<T: Value> Matrix<T> {
     /// Reads a matrix. Without `format` (early scipy, GraphSAINT), it is coo if there is a `row`,
     /// else csr. Errors are one line with the array.
     pub fn read<R: Read + Seek>(npz: &mut Npz<R>, values: Values) -> Result<Self, String> {
-        let mut file = Source { npz, values };
-        match file.format()?.as_str() {
-            "csr" => file.csr(),
-            "csc" => file.csc(),
-            "coo" => file.coo(),
-            "bsr" => file.bsr(),
-            "dia" => file.dia(),
+        let mut file = Source { arrays: npz, values };
+        let format = file.format()?;
+        let shape = file.shape()?;
+        match format.as_str() {
+            "csr" => file.csr(shape),
+            "csc" => file.csc(shape),
+            "coo" => file.coo(shape),
+            "bsr" => file.bsr(shape),
+            "dia" => file.dia(shape),
             other => Err(format!(
                 "array format: the matrix is in {:?}; csr, csc, coo, bsr and dia are read, and \
                  scipy's .tocsr() converts it",
@@ -43,47 +38,35 @@ impl<T: Value> Matrix<T> {
     }
 }
 
-struct Source<'a, R: Read + Seek> {
-    npz: &'a mut Npz<R>,
-    values: Values,
+impl<R: Read + Seek> Arrays for Npz<R> {
+    fn contains(&self, name: &str) -> bool {
+        Npz::contains(self, name)
+    }
+
+    fn shape(&mut self, name: &str) -> Result<Vec<usize>, String> {
+        Ok(self.header(name)?.shape)
+    }
+
+    fn ids(&mut self, name: &str, count: usize) -> Result<Vec<u32>, String> {
+        self.read(name, |array| array.first(count).into_u32())
+    }
+
+    fn values<T: Value>(&mut self, name: &str, count: usize) -> Result<Vec<T>, String> {
+        self.read(name, |array| T::read(array.first(count)))
+    }
 }
 
-impl<R: Read + Seek> Source<'_, R> {
+impl<R: Read + Seek> Source<'_, Npz<R>> {
     fn format(&mut self) -> Result<String, String> {
-        if self.npz.contains("format") {
-            return self.npz.read("format", |array| array.into_text());
+        if self.arrays.contains("format") {
+            return self.arrays.read("format", |array| array.into_text());
         }
-        let coo = self.npz.contains("row") && !self.npz.contains("indptr");
+        let coo = self.arrays.contains("row") && !self.arrays.contains("indptr");
         Ok(if coo { "coo" } else { "csr" }.to_string())
     }
 
-    fn csr<T: Value>(&mut self) -> Result<Matrix<T>, String> {
-        let shape = self.shape()?;
-        let (indices, stored) = self.vectors("indices")?;
-        let indptr = self.offsets([shape[0], indices], "rows", 0)?;
-        let entries = last(&indptr);
-        check_entries::<T>(entries, 1, shape)?;
-        let indices = self.ids("indices", entries, "column", shape[1])?;
-        let values = self.values_of(stored, entries)?;
-        Ok(Matrix { shape, indptr, indices, values })
-    }
-
-    fn csc<T: Value>(&mut self) -> Result<Matrix<T>, String> {
-        let shape = self.shape()?;
-        let (indices, stored) = self.vectors("indices")?;
-        let indptr = self.offsets([shape[1], indices], "columns", shape[0])?;
-        let entries = last(&indptr);
-        check_entries::<T>(entries, 2, shape)?;
-        let rows = self.ids("indices", entries, "row", shape[0])?;
-        let values = self.values_of(stored, entries)?;
-        let columns = indptr.windows(2).zip(0u32..);
-        let columns = columns.flat_map(|(ends, column)| (ends[0]..ends[1]).map(move |_| column));
-        Ok(in_rows(shape, &rows, columns, values))
-    }
-
-    fn coo<T: Value>(&mut self) -> Result<Matrix<T>, String> {
-        let shape = self.shape()?;
-        if self.npz.contains("coords") && !self.npz.contains("row") {
+    fn coo<T: Value>(&mut self, shape: [usize; 2]) -> Result<Matrix<T>, String> {
+        if self.arrays.contains("coords") && !self.arrays.contains("row") {
             return self.coords(shape);
         }
         let (entries, stored) = self.vectors("row")?;
@@ -103,14 +86,14 @@ impl<R: Read + Seek> Source<'_, R> {
 
     /// Rows and columns in one array, as arrays of more dimensions have them.
     fn coords<T: Value>(&mut self, shape: [usize; 2]) -> Result<Matrix<T>, String> {
-        let header = self.npz.header("coords")?;
+        let header = self.arrays.header("coords")?;
         let &[2, entries] = header.shape.as_slice() else {
-            return Err(bad_shape("coords", &header, "[2, entries]"));
+            return Err(bad_shape("coords", &header.shape, "[2, entries]"));
         };
         let stored = self.stored(entries, "coords")?;
         check_rows(shape[0], "rows")?;
         check_entries::<T>(entries, 3, shape)?;
-        let ids = self.npz.read("coords", |array| array.into_u32())?;
+        let ids = self.arrays.read("coords", |array| array.into_u32())?;
         let (rows, columns) = ids.split_at(entries);
         check_ids("coords", rows, "row", shape[0])?;
         check_ids("coords", columns, "column", shape[1])?;
@@ -119,11 +102,10 @@ impl<R: Read + Seek> Source<'_, R> {
     }
 
     /// Zeros of blocks are entries.
-    fn bsr<T: Value>(&mut self) -> Result<Matrix<T>, String> {
-        let shape = self.shape()?;
-        let data = self.npz.header("data")?;
+    fn bsr<T: Value>(&mut self, shape: [usize; 2]) -> Result<Matrix<T>, String> {
+        let data = self.arrays.header("data")?;
         let &[stored, height, width] = data.shape.as_slice() else {
-            return Err(bad_shape("data", &data, "[blocks, height, width]"));
+            return Err(bad_shape("data", &data.shape, "[blocks, height, width]"));
         };
         let whole = |size: usize, block: usize| block > 0 && size.is_multiple_of(block);
         if !whole(shape[0], height) || !whole(shape[1], width) {
@@ -142,7 +124,7 @@ impl<R: Read + Seek> Source<'_, R> {
         let entries = blocks.saturating_mul(height).saturating_mul(width);
         check_entries::<T>(entries, 2, shape)?;
         let block_indices = self.ids("indices", blocks, "block column", block_cols)?;
-        let blocked: Vec<T> = self.npz.read("data", |array| T::read(array.first(entries)))?;
+        let blocked: Vec<T> = self.arrays.read("data", |array| T::read(array.first(entries)))?;
 
         let mut matrix = Matrix {
             shape,
@@ -167,11 +149,10 @@ impl<R: Read + Seek> Source<'_, R> {
     }
 
     /// Zeros are padding, as in scipy.
-    fn dia<T: Value>(&mut self) -> Result<Matrix<T>, String> {
-        let shape = self.shape()?;
-        let data = self.npz.header("data")?;
+    fn dia<T: Value>(&mut self, shape: [usize; 2]) -> Result<Matrix<T>, String> {
+        let data = self.arrays.header("data")?;
         let &[stored, width] = data.shape.as_slice() else {
-            return Err(bad_shape("data", &data, "[diagonals, columns]"));
+            return Err(bad_shape("data", &data.shape, "[diagonals, columns]"));
         };
         let count = self.vector("offsets")?;
         if count != stored {
@@ -179,7 +160,7 @@ impl<R: Read + Seek> Source<'_, R> {
         }
         check_rows(shape[0], "rows")?;
         check_entries::<T>(data.len, 3, [usize::MAX; 2])?;
-        let offsets = self.npz.read("offsets", |array| array.into_i64())?;
+        let offsets = self.arrays.read("offsets", |array| array.into_i64())?;
         let mut diagonals: Vec<(i64, usize)> = offsets.into_iter().zip(0..).collect();
         diagonals.sort_unstable();
         if let Some(&[(offset, _), _]) =
@@ -187,8 +168,8 @@ impl<R: Read + Seek> Source<'_, R> {
         {
             return Err(format!("array offsets: the diagonal {offset} is there twice"));
         }
-        let nonzero = self.npz.read("data", |array| array.into_nonzero())?;
-        let stored: Vec<T> = self.npz.read("data", |array| T::read(array))?;
+        let nonzero = self.arrays.read("data", |array| array.into_nonzero())?;
+        let stored: Vec<T> = self.arrays.read("data", |array| T::read(array))?;
         let [height, cols] = shape.map(|size| size as i64);
         let (mut rows, mut columns, mut values) = (Vec::new(), Vec::new(), Vec::new());
         for (offset, diagonal) in diagonals {
@@ -207,118 +188,16 @@ impl<R: Read + Seek> Source<'_, R> {
     }
 
     fn shape(&mut self) -> Result<[usize; 2], String> {
-        let header = self.npz.header("shape")?;
+        let header = self.arrays.header("shape")?;
         let sizes = match header.shape.as_slice() {
-            [2] => self.npz.read("shape", |array| array.into_u32())?,
+            [2] => self.arrays.read("shape", |array| array.into_u32())?,
             [count] => return Err(format!("array shape: {count} numbers, a matrix has 2")),
-            _ => return Err(bad_shape("shape", &header, "[2]")),
+            _ => return Err(bad_shape("shape", &header.shape, "[2]")),
         };
         let shape = [sizes[0] as usize, sizes[1] as usize];
         check_size(shape).map_err(|reason| format!("array shape: {reason}"))?;
         Ok(shape)
     }
-
-    fn vector(&mut self, name: &str) -> Result<usize, String> {
-        let header = self.npz.header(name)?;
-        match header.shape.as_slice() {
-            &[length] if length <= MAX_ENTRIES + 1 => Ok(length),
-            [length] => Err(format!("array {name}: {length} exceed the limit of {MAX_ENTRIES}")),
-            _ => Err(bad_shape(name, &header, "one dimension")),
-        }
-    }
-
-    /// Length of ids; whether there are values.
-    fn vectors(&mut self, ids: &str) -> Result<(usize, bool), String> {
-        let entries = self.vector(ids)?;
-        Ok((entries, self.stored(entries, ids)?))
-    }
-
-    /// Whether there are values, one for each id.
-    fn stored(&mut self, entries: usize, ids: &str) -> Result<bool, String> {
-        if self.values == Values::Optional && !self.npz.contains("data") {
-            return Ok(false);
-        }
-        match self.vector("data")? {
-            values if values == entries => Ok(true),
-            values => {
-                Err(format!("array data: {values} values for {entries} entries in array {ids}"))
-            }
-        }
-    }
-
-    /// `count` offsets, rising from 0 to at most `stored`. The memory check adds `rows` numbers.
-    fn offsets(
-        &mut self,
-        [count, stored]: [usize; 2],
-        each: &str,
-        rows: usize,
-    ) -> Result<Vec<u32>, String> {
-        let found = self.vector("indptr")?;
-        if found != count + 1 {
-            return Err(format!(
-                "array indptr: {found} offsets, but {count} {each} need {}",
-                count + 1
-            ));
-        }
-        check_rows(count + rows, each)?;
-        let offsets = self.npz.read("indptr", |array| array.into_u32())?;
-        if offsets[0] != 0 {
-            return Err(format!("array indptr: it begins with {}, not 0", offsets[0]));
-        }
-        if let Some(at) = offsets.windows(2).position(|pair| pair[0] > pair[1]) {
-            let (before, after) = (offsets[at], offsets[at + 1]);
-            return Err(format!(
-                "array indptr: it decreases after {at} {each}, from {before} to {after}"
-            ));
-        }
-        match last(&offsets) {
-            end if end > stored => Err(format!(
-                "array indptr: it ends with {end}, but array indices has {stored} entries"
-            )),
-            _ => Ok(offsets),
-        }
-    }
-
-    fn ids(
-        &mut self,
-        name: &str,
-        entries: usize,
-        what: &str,
-        limit: usize,
-    ) -> Result<Vec<u32>, String> {
-        let ids = self.npz.read(name, |array| array.first(entries).into_u32())?;
-        check_ids(name, &ids, what, limit)?;
-        Ok(ids)
-    }
-
-    fn values_of<T: Value>(
-        &mut self,
-        stored: bool,
-        entries: usize,
-    ) -> Result<Option<Vec<T>>, String> {
-        let mut read = || self.npz.read("data", |array| T::read(array.first(entries)));
-        stored.then(&mut read).transpose()
-    }
-}
-
-fn check_ids(name: &str, ids: &[u32], what: &str, limit: usize) -> Result<(), String> {
-    match ids.iter().position(|&id| id as usize >= limit) {
-        None => Ok(()),
-        Some(entry) => Err(format!(
-            "array {name}: {what} {} of entry {entry} is out of range: the matrix has {limit} \
-             {what}s",
-            ids[entry]
-        )),
-    }
-}
-
-fn last(offsets: &[u32]) -> usize {
-    offsets.last().map_or(0, |&end| end as usize)
-}
-
-fn bad_shape(name: &str, header: &Header, needed: &str) -> String {
-    let shape = excerpt(&format!("{:?}", header.shape));
-    format!("array {name}: shape {shape}, {needed} is needed")
 }
 
 #[cfg(test)]
