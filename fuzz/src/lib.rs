@@ -76,6 +76,7 @@ impl<'a> Request<'a> {
         };
         Matrix {
             lengths: self.lengths.clone(),
+            starts: None,
             rows: self.rows,
             cols: self.cols,
             data: (0..self.rows * self.cols).map(|_| element()).collect(),

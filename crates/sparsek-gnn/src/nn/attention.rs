@@ -48,6 +48,12 @@ pub(super) fn check_no_loops(layer: &str, self_loops: bool) {
     assert!(!self_loops, "{layer}: edges between two sets of nodes need `self_loops` off");
 }
 
+/// The layer of edge features; panics without one, before anything is launched.
+pub(super) fn edge_layer<'a, L>(layer: &str, edge: &'a Option<L>) -> &'a L {
+    let Some(edge) = edge else { panic!("{layer}: edge features need a d_edge") };
+    edge
+}
+
 /// Softmax over the edges into a node, dropped edges, weighted sums of x and of messages per edge,
 /// heads side by side or their mean, and the bias.
 pub(super) fn attend(

@@ -9,7 +9,8 @@ use sparsek::sparse::MessagePassing;
 
 use super::{
     attention::{
-        attend, check_no_loops, head_products, head_vectors, looped, looped_features, split_heads,
+        attend, check_no_loops, edge_layer, head_products, head_vectors, looped, looped_features,
+        split_heads,
     },
     dense::linear,
 };
@@ -150,9 +151,10 @@ impl GatConv {
         x: Tensor<2>,
         features: Tensor<2>,
     ) -> Tensor<2> {
+        let edge = edge_layer("GatConv", &self.edge);
         let features = looped_features(graph, self.self_loops, features);
         let edges = looped(graph, self.self_loops).messages(&x.device());
-        self.run(&edges, x, None, Some(features))
+        self.run(&edges, x, None, Some((edge, features)))
     }
 
     /// [sources, d_input] and [targets, d_target] → a row per target, as
@@ -177,9 +179,10 @@ impl GatConv {
         targets: Tensor<2>,
         features: Tensor<2>,
     ) -> Tensor<2> {
+        let edge = edge_layer("GatConv", &self.edge);
         check_no_loops("GatConv", self.self_loops);
         edges.check_targets("GatConv", &targets);
-        self.run(&edges.messages(&sources.device()), sources, Some(targets), Some(features))
+        self.run(&edges.messages(&sources.device()), sources, Some(targets), Some((edge, features)))
     }
 
     /// Without targets, those are the sources.
@@ -188,7 +191,7 @@ impl GatConv {
         edges: &MessagePassing,
         sources: Tensor<2>,
         targets: Option<Tensor<2>>,
-        features: Option<Tensor<2>>,
+        features: Option<(&EdgeScores, Tensor<2>)>,
     ) -> Tensor<2> {
         let h = split_heads(linear(&self.linear, sources.clone()), self.heads);
         let target_scores = match (targets, &self.target_linear) {
@@ -200,8 +203,7 @@ impl GatConv {
         };
         let source_scores = head_products(h.clone(), &self.source);
         let mut sums = edges.gather(source_scores) + edges.gather_targets(target_scores);
-        if let Some(features) = features {
-            let edge = self.edge.as_ref().expect("GatConv: edge features need a d_edge");
+        if let Some((edge, features)) = features {
             sums = sums + products(&edge.linear, &edge.vectors, features);
         }
         let scores = leaky_relu(sums, self.negative_slope);

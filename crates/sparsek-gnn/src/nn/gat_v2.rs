@@ -9,7 +9,8 @@ use sparsek::sparse::MessagePassing;
 
 use super::{
     attention::{
-        attend, check_no_loops, head_products, head_vectors, looped, looped_features, split_heads,
+        attend, check_no_loops, edge_layer, head_products, head_vectors, looped, looped_features,
+        split_heads,
     },
     dense::linear,
 };
@@ -144,9 +145,10 @@ impl GatV2Conv {
         x: Tensor<2>,
         features: Tensor<2>,
     ) -> Tensor<2> {
+        let edge = edge_layer("GatV2Conv", &self.edge);
         let features = looped_features(graph, self.self_loops, features);
         let edges = looped(graph, self.self_loops).messages(&x.device());
-        self.run(&edges, x, None, Some(features))
+        self.run(&edges, x, None, Some((edge, features)))
     }
 
     /// [sources, d_input] and [targets, d_target] → a row per target, as
@@ -171,9 +173,10 @@ impl GatV2Conv {
         targets: Tensor<2>,
         features: Tensor<2>,
     ) -> Tensor<2> {
+        let edge = edge_layer("GatV2Conv", &self.edge);
         check_no_loops("GatV2Conv", self.self_loops);
         edges.check_targets("GatV2Conv", &targets);
-        self.run(&edges.messages(&sources.device()), sources, Some(targets), Some(features))
+        self.run(&edges.messages(&sources.device()), sources, Some(targets), Some((edge, features)))
     }
 
     /// Without targets, those are the sources.
@@ -182,7 +185,7 @@ impl GatV2Conv {
         edges: &MessagePassing,
         sources: Tensor<2>,
         targets: Option<Tensor<2>>,
-        features: Option<Tensor<2>>,
+        features: Option<(&Linear, Tensor<2>)>,
     ) -> Tensor<2> {
         let source = linear(&self.source, sources.clone());
         let target = match (targets, &self.target) {
@@ -192,8 +195,7 @@ impl GatV2Conv {
             }
         };
         let mut messages = edges.gather(source.clone()) + edges.gather_targets(target);
-        if let Some(features) = features {
-            let edge = self.edge.as_ref().expect("GatV2Conv: edge features need a d_edge");
+        if let Some((edge, features)) = features {
             messages = messages + linear(edge, features);
         }
         let messages = leaky_relu(messages, self.negative_slope);

@@ -7,7 +7,7 @@ use burn::{
 };
 use sparsek::sparse::MessagePassing;
 
-use super::dense::linear;
+use super::{attention::edge_layer, dense::linear};
 use crate::graph::Graph;
 
 /// Smallest variance that is not 0.
@@ -221,7 +221,7 @@ impl PnaConv {
         x: Tensor<2>,
         features: Tensor<2>,
     ) -> Tensor<2> {
-        let encoder = self.edge_encoder.as_ref().expect("PnaConv: edge features need a d_edge");
+        let encoder = edge_layer("PnaConv", &self.edge_encoder);
         self.run(graph, x, Some(linear(encoder, features)))
     }
 

@@ -8,7 +8,7 @@ use burn::{
 use sparsek::sparse::MessagePassing;
 
 use super::{
-    attention::{attend, split_heads},
+    attention::{attend, edge_layer, split_heads},
     dense::linear,
 };
 use crate::graph::{BipartiteGraph, Graph};
@@ -118,8 +118,9 @@ impl TransformerConv {
         x: Tensor<2>,
         features: Tensor<2>,
     ) -> Tensor<2> {
+        let edge = edge_layer("TransformerConv", &self.edge);
         let edges = graph.messages(&x.device());
-        self.run(&edges, x, None, Some(features))
+        self.run(&edges, x, None, Some((edge, features)))
     }
 
     /// [sources, d_input] and [targets, d_target] → a row per target, as
@@ -143,8 +144,9 @@ impl TransformerConv {
         targets: Tensor<2>,
         features: Tensor<2>,
     ) -> Tensor<2> {
+        let edge = edge_layer("TransformerConv", &self.edge);
         edges.check_targets("TransformerConv", &targets);
-        self.run(&edges.messages(&sources.device()), sources, Some(targets), Some(features))
+        self.run(&edges.messages(&sources.device()), sources, Some(targets), Some((edge, features)))
     }
 
     /// Without targets, those are the sources.
@@ -153,7 +155,7 @@ impl TransformerConv {
         edges: &MessagePassing,
         sources: Tensor<2>,
         targets: Option<Tensor<2>>,
-        features: Option<Tensor<2>>,
+        features: Option<(&Linear, Tensor<2>)>,
     ) -> Tensor<2> {
         let targets = targets.unwrap_or_else(|| sources.clone());
         let of = |layer, x: &Tensor<2>| split_heads(linear(layer, x.clone()), self.heads);
@@ -162,10 +164,7 @@ impl TransformerConv {
         let [rows, heads, width] = query.dims();
         let query = query / (width as f64).sqrt();
         let mut scores = edges.sddmm(query.clone(), key);
-        let features = features.map(|features| {
-            let edge = self.edge.as_ref().expect("TransformerConv: edge features need a d_edge");
-            of(edge, &features)
-        });
+        let features = features.map(|(edge, features)| of(edge, &features));
         if let Some(features) = &features {
             let queries = edges.gather_targets(query.reshape([rows, heads * width]));
             let products = (split_heads(queries, heads) * features.clone()).sum_dim(2);
