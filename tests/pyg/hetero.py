@@ -155,6 +155,23 @@ def mixed_features():
     case("hetero/edges", forward, [each for part in parts for each in part])
 
 
+def weighted():
+    """Weights of the edges of one relation between types, and of one within."""
+    module = nn.HeteroConv({
+        RATES: nn.GraphConv(widths(RATES), OUT),
+        MARKS: nn.SAGEConv(widths(MARKS), OUT),
+        KNOWS: nn.GCNConv(WIDTH, OUT),
+    }).double()
+
+    def forward(x, weights):
+        given = {RATES: weights, KNOWS: weights[: len(EDGES[KNOWS])]}
+        results = module(features(x), INDEX, edge_weight_dict=given)
+        return torch.cat([results[name] for name, _, _ in TYPES if name in results])
+
+    parts = [PARAMETERS[type(conv)](conv) for conv in module.convs.values()]
+    case("hetero/weights", forward, [each for part in parts for each in part])
+
+
 def typed():
     """Edges of three relations between all nodes."""
     generator = torch.Generator().manual_seed(6)
@@ -216,6 +233,7 @@ def main():
     attention()
     relational()
     mixed_features()
+    weighted()
     head = {
         "types": [[name, nodes, width] for name, nodes, width in TYPES],
         "typed": [pairs.t().tolist() for pairs in typed()],

@@ -92,6 +92,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     attention(&mut fixture);
     relational(&mut fixture);
     mixed_features(&mut fixture);
+    weighted(&mut fixture);
     fixture.finish();
     cases.check_shared(backend, "tensor/gnn/hetero/absent", absent);
     cases.check_shared(backend, "tensor/gnn/hetero/refusals", refusals);
@@ -286,6 +287,29 @@ fn mixed_features(fixture: &mut Fixture) {
     );
 }
 
+fn weighted(fixture: &mut Fixture) {
+    fixture.add(
+        "hetero/weights",
+        |device| {
+            let graph_conv = GraphConvConfig::new(USER, OUT).with_d_target(Some(ITEM));
+            HeteroConvConfig::new()
+                .with_relation(RATES, graph_conv)
+                .with_relation(("tag", "marks", "item"), between(TAG, ITEM))
+                .with_relation(KNOWS, GcnConvConfig::new(USER, OUT))
+                .init(device)
+        },
+        |layer, _, x, weights| {
+            let knows = GRAPH.edges(&KNOWS.into()).expect("a relation of the file").edges();
+            let weights: Tensor<2> = weights.unsqueeze_dim(1);
+            let edges = EdgeFeatures::from([
+                (RATES.into(), weights.clone()),
+                (KNOWS.into(), weights.narrow(0, 0, knows)),
+            ]);
+            join(layer.forward_with_edges(&GRAPH, &features(x), &edges))
+        },
+    );
+}
+
 fn relational(fixture: &mut Fixture) {
     static GRAPHS: LazyLock<Vec<Graph>> = LazyLock::new(|| {
         let nodes = FILE["nodes"].as_u64().expect("a number") as usize;
@@ -365,6 +389,11 @@ fn refusals(backend: &Backend) -> Result<(), String> {
     panics("SageConv: 1 rows for 4 targets", || drop(layer.forward(&GRAPH, &x)))?;
     let edges = EdgeFeatures::from([(RATES.into(), Tensor::ones([10, 2], &device))]);
     panics("takes no edge features", || {
+        drop(layer.forward_with_edges(&GRAPH, &ones(&device), &edges))
+    })?;
+    let graph_conv = GraphConvConfig::new(USER, OUT).with_d_target(Some(ITEM));
+    let layer = HeteroConvConfig::new().with_relation(RATES, graph_conv).init(&device);
+    panics("one weight per edge, not 2 features", || {
         drop(layer.forward_with_edges(&GRAPH, &ones(&device), &edges))
     })?;
     match Graph::try_from(self::rates().clone()) {

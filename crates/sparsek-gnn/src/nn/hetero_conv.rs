@@ -23,7 +23,8 @@ use crate::graph::{BipartiteGraph, Graph, HeteroGraph, Relation};
 /// Rows of each node type: [nodes of the type, width of the type].
 pub type NodeFeatures = BTreeMap<String, Tensor<2>>;
 
-/// Features of the edges of each relation: [edges, width of the relation], in CSR order.
+/// Features of the edges of each relation: [edges, width of the relation], in CSR order. Those of
+/// [`GraphConv`] and [`GcnConv`] are weights, [edges, 1].
 pub type EdgeFeatures = BTreeMap<Relation, Tensor<2>>;
 
 /// Convolution of a relation.
@@ -249,8 +250,10 @@ impl RelationConv {
         match (self, features) {
             (Self::Sage(conv), None) => conv.forward(graph, x),
             (Self::Graph(conv), None) => conv.forward(graph, x),
+            (Self::Graph(conv), Some(e)) => conv.forward_weighted(graph, x, weights(e)),
             (Self::Gin(conv), None) => conv.forward(graph, x),
             (Self::Gcn(conv), None) => conv.forward(graph, x),
+            (Self::Gcn(conv), Some(e)) => conv.forward_weighted(graph, x, weights(e)),
             (Self::Gat(conv), None) => conv.forward(graph, x),
             (Self::Gat(conv), Some(e)) => conv.forward_with_edges(graph, x, e),
             (Self::GatV2(conv), None) => conv.forward(graph, x),
@@ -272,8 +275,11 @@ impl RelationConv {
         match (self, features) {
             (Self::Sage(conv), None) => conv.forward_bipartite(edges, s, t),
             (Self::Graph(conv), None) => conv.forward_bipartite(edges, s, t),
+            (Self::Graph(conv), Some(e)) => {
+                conv.forward_bipartite_weighted(edges, s, t, weights(e))
+            }
             (Self::Gin(conv), None) => conv.forward_bipartite(edges, s, t),
-            (Self::Gcn(_), None) => unreachable!("init refuses it between node types"),
+            (Self::Gcn(_), _) => unreachable!("init refuses it between node types"),
             (Self::Gat(conv), None) => conv.forward_bipartite(edges, s, t),
             (Self::Gat(conv), Some(e)) => conv.forward_bipartite_with_edges(edges, s, t, e),
             (Self::GatV2(conv), None) => conv.forward_bipartite(edges, s, t),
@@ -283,6 +289,16 @@ impl RelationConv {
             (_, Some(_)) => no_features(),
         }
     }
+}
+
+/// One per edge.
+fn weights(features: Tensor<2>) -> Tensor<1> {
+    let [edges, width] = features.dims();
+    assert!(
+        width == 1,
+        "HeteroConv: a convolution takes one weight per edge, not {width} features"
+    );
+    features.reshape([edges])
 }
 
 fn no_features() -> ! {
