@@ -33,23 +33,13 @@ pub fn load(
         ["graph.npz", "features.npy", "labels.npy", "split.npz"].map(|name| folder.join(name));
     let (graph, notes) = load_graph(&graph_file, watch)?;
     let nodes = graph.nodes();
-    let (features, feature_width) = load_features(&features_file, nodes, watch)?;
-    let (labels, classes) = read_npy(&labels_file, watch, |array| read_labels(array, nodes))?;
-    let [train, val, test] = match split_file.exists() {
+    let features = load_features(&features_file, nodes, watch)?;
+    let labels = read_npy(&labels_file, watch, |array| read_labels(array, nodes))?;
+    let lists = match split_file.exists() {
         true => load_split(&split_file, nodes, watch)?,
         false => drawn(nodes, seed),
     };
-    let parts = NodeDatasetParts {
-        name: files::name(folder),
-        graph,
-        features,
-        feature_width,
-        labels,
-        classes,
-        train,
-        val,
-        test,
-    };
+    let parts = NodeDatasetParts::of(files::name(folder), graph, features, labels, lists);
     let dataset = parts.into_dataset(|part| match part {
         Part::Features => features_file,
         Part::Labels => labels_file,

@@ -77,7 +77,7 @@ pub fn load(
         Labels::Classes(all) => memory::product(&[all.len(), size_of::<u32>()]),
         Labels::Sets(all) => memory::product(&[all.len()]),
     };
-    let (features, feature_width) = match is_array(&features_file) {
+    let features = match is_array(&features_file) {
         true => load_features(&features_file, nodes, watch)?,
         false => {
             let lines = Lines::open_any(&features_file, watch)?.beside(reserved);
@@ -85,25 +85,16 @@ pub fn load(
             (features, width)
         }
     };
-    reserved += memory::product(&[features.len(), size_of::<f32>()]);
+    reserved += memory::product(&[features.0.len(), size_of::<f32>()]);
     let lines = Lines::open_any(&edges_file, watch)?.beside(reserved);
     let (graph, notes) = read_graph(&edges_file, lines, Some(nodes), reserved, options.directed)?;
     let split_file = folder.join(SPLIT);
-    let [train, val, test] = match split_file.exists() {
+    let lists = match split_file.exists() {
         true => load_split(&split_file, nodes, watch)?,
         false => drawn(nodes, options.seed),
     };
-    let parts = NodeDatasetParts {
-        name: files::name(folder),
-        graph,
-        features,
-        feature_width,
-        labels,
-        classes,
-        train,
-        val,
-        test,
-    };
+    let parts =
+        NodeDatasetParts::of(files::name(folder), graph, features, (labels, classes), lists);
     let dataset = parts.into_dataset(|part| match part {
         Part::Features => features_file,
         Part::Labels => labels_file,

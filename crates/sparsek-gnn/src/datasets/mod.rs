@@ -1,7 +1,7 @@
 //! Node classification datasets: loaders and generators.
 //!
-//! Planetoid's `ind.cora.x`, … are pickled Python objects, which are not read. PyG saves them, as any
-//! graph, for `tensors::load` (feature `state-dict`):
+//! Planetoid's `ind.cora.x`, … are pickled Python objects, which are not read. PyG saves them, as
+//! any graph, for `tensors::load` (feature `state-dict`):
 //!
 //! ```text
 //! python -c "import torch, torch_geometric as pyg

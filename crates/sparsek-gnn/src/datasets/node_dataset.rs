@@ -41,6 +41,17 @@ pub(crate) enum Part {
 }
 
 impl NodeDatasetParts {
+    /// Features with their width, labels with the classes, and training, validation and test nodes.
+    pub(super) fn of(
+        name: String,
+        graph: Graph,
+        (features, feature_width): (Vec<f32>, usize),
+        (labels, classes): (Labels, usize),
+        [train, val, test]: [Vec<u32>; 3],
+    ) -> Self {
+        Self { name, graph, features, feature_width, labels, classes, train, val, test }
+    }
+
     pub(crate) fn into_dataset(
         self,
         file: impl FnOnce(Part) -> PathBuf,

@@ -71,26 +71,16 @@ pub fn load(
         true => archive.read(features_name, |array| read_features(array, nodes)),
         false => read_sparse_features(&mut archive, nodes),
     };
-    let (features, feature_width) = features.map_err(&bad)?;
+    let features = features.map_err(&bad)?;
     let labels_name = if archive.contains("labels") { "labels" } else { "node_labels" };
     let labels = archive.read(labels_name, |array| read_labels(array, nodes));
-    let (labels, classes) = labels.map_err(&bad)?;
+    let labels = labels.map_err(&bad)?;
     let stored = archive.contains("train_masks");
     let read = stored.then_some(|split| read_masks(&mut archive, nodes, split));
-    let lists = options.lists(&labels, (nodes, classes), "train_masks", read);
-    let [train, val, test] = lists.map_err(&bad)?;
+    let lists = options.lists(&labels.0, (nodes, labels.1), "train_masks", read);
+    let lists = lists.map_err(&bad)?;
     let name = file.file_stem().unwrap_or_default().to_string_lossy();
-    let parts = NodeDatasetParts {
-        name: excerpt(&name),
-        graph,
-        features,
-        feature_width,
-        labels,
-        classes,
-        train,
-        val,
-        test,
-    };
+    let parts = NodeDatasetParts::of(excerpt(&name), graph, features, labels, lists);
     let dataset = parts.into_dataset(|_| file.to_path_buf())?;
     Ok(dataset.with_notes(notes))
 }

@@ -64,7 +64,7 @@ pub fn load(
         }
     }
     let mut features_file = raw("node-feat");
-    let (features, feature_width) = if features_file.exists() || !raw("edge-feat").exists() {
+    let features = if features_file.exists() || !raw("edge-feat").exists() {
         let lines = Lines::open(&features_file, watch)?.beside(reserved);
         lines.rows(nodes, NUMBERS)?
     } else {
@@ -72,7 +72,7 @@ pub fn load(
         let lines = Lines::open(&features_file, watch)?.beside(reserved);
         mean_of_edges(lines, nodes, &edges)?
     };
-    reserved += memory::product(&[features.len(), size_of::<f32>()]);
+    reserved += memory::product(&[features.0.len(), size_of::<f32>()]);
     let graph = build_graph(&raw("edge"), nodes, edges, reserved, options.directed)?;
     let splits = split_folder(folder, options)?;
     let mut split = |name: &str| -> Result<Vec<u32>, DatasetError> {
@@ -92,18 +92,9 @@ pub fn load(
             false => Ok(list),
         }
     };
-    let (train, val, test) = (split("train")?, split("valid")?, split("test")?);
-    let parts = NodeDatasetParts {
-        name: files::name(folder),
-        graph,
-        features,
-        feature_width,
-        labels,
-        classes,
-        train,
-        val,
-        test,
-    };
+    let lists = [split("train")?, split("valid")?, split("test")?];
+    let parts =
+        NodeDatasetParts::of(files::name(folder), graph, features, (labels, classes), lists);
     parts.into_dataset(|part| match part {
         Part::Features => features_file,
         Part::Labels => labels_file,

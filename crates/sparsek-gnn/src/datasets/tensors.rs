@@ -51,24 +51,14 @@ pub fn load(file: impl AsRef<Path>, options: &ArchiveOptions) -> Result<NodeData
     let (data, shape) = tensors.take(&LABELS)?;
     let labels = labels_width(&shape, nodes)
         .and_then(|width| labels_of_numbers(&data.iter::<f64>().collect::<Vec<_>>(), width));
-    let (labels, classes) = labels.map_err(&bad)?;
+    let labels = labels.map_err(&bad)?;
     let graph = tensors.graph(nodes, memory::product(&[features.len(), 4]), options.directed)?;
     let stored = tensors.contains(MASKS[0]);
     let read = stored.then_some(|split| tensors.masks(nodes, split));
-    let lists = options.lists(&labels, (nodes, classes), MASKS[0], read);
-    let [train, val, test] = lists.map_err(&bad)?;
+    let lists = options.lists(&labels.0, (nodes, labels.1), MASKS[0], read).map_err(&bad)?;
     let name = file.file_stem().unwrap_or_default().to_string_lossy();
-    let parts = NodeDatasetParts {
-        name: excerpt(&name),
-        graph,
-        features,
-        feature_width,
-        labels,
-        classes,
-        train,
-        val,
-        test,
-    };
+    let features = (features, feature_width);
+    let parts = NodeDatasetParts::of(excerpt(&name), graph, features, labels, lists);
     parts.into_dataset(|_| file.to_path_buf())
 }
 

@@ -35,24 +35,14 @@ pub fn load(folder: impl AsRef<Path>, watch: Watch) -> Result<NodeDataset, Datas
     let [adjacency_file, features_file, labels_file, roles_file] =
         ["adj_full.npz", "feats.npy", "class_map.json", "role.json"].map(|name| folder.join(name));
     let (graph, notes) = load_graph(&adjacency_file, watch)?;
-    let (features, feature_width) = load_features(&features_file, graph.nodes(), watch)?;
+    let features = load_features(&features_file, graph.nodes(), watch)?;
     let file = Watched::open(&labels_file, watch)?;
     let map = json::ClassMap { nodes: graph.nodes(), bytes: file.size };
-    let (labels, classes) = read_json(&labels_file, file, map)?;
+    let labels = read_json(&labels_file, file, map)?;
     let file = Watched::open(&roles_file, watch)?;
     let roles = json::Roles { nodes: graph.nodes() };
-    let [train, val, test] = read_json(&roles_file, file, roles)?;
-    let parts = NodeDatasetParts {
-        name: files::name(folder),
-        graph,
-        features,
-        feature_width,
-        labels,
-        classes,
-        train,
-        val,
-        test,
-    };
+    let lists = read_json(&roles_file, file, roles)?;
+    let parts = NodeDatasetParts::of(files::name(folder), graph, features, labels, lists);
     let dataset = parts.into_dataset(|part| match part {
         Part::Features => features_file,
         Part::Labels => labels_file,
