@@ -135,12 +135,12 @@ fn shared_arguments() -> Vec<OsString> {
     shared
 }
 
-/// What a backend's process said.
+/// Output of a backend's process.
 struct Report {
     status: ExitStatus,
-    /// What follows its heading of failures.
+    /// From the heading of failures to the end.
     failures: Vec<String>,
-    /// Names the case that ran when the process crashed.
+    /// Last line; after a crash, the case that ran.
     last: String,
 }
 
@@ -187,10 +187,10 @@ fn run_processes(backends: &[Backend], requested: bool) -> std::io::Result<ExitC
         match report.status.code() {
             Some(0) => ran = true,
             Some(code) if code == i32::from(NOTHING_RAN) => {}
-            code => {
+            _ => {
                 // The backends' lines alternate; what explains the failure comes last.
                 report.failures.iter().for_each(|line| note(format_args!("{line}")));
-                if code.is_none() {
+                if report.failures.is_empty() {
                     note(format_args!("the last line was: {}", report.last));
                 }
                 note(format_args!("the suite failed on {}: {}", backend.kind, report.status));

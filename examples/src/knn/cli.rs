@@ -27,7 +27,7 @@ pub struct Cli {
     #[arg(help_heading = "Input", long, value_name = "FILE")]
     pub query: Option<PathBuf>,
     /// Group of the matrices in HDF5 files, such as layers/counts. Default: X, matrix, or the only
-    /// one.
+    /// one. All inputs must be HDF5.
     #[arg(help_heading = "Input", long, value_name = "GROUP")]
     pub key: Option<String>,
     /// Distance, such as cosine or minkowski:3. An unknown name prints the list.

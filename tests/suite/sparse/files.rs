@@ -373,7 +373,7 @@ fn either(backend: &Backend) -> Result<(), String> {
     for text in ["", "P", "1 2 3\n"] {
         fs::write(&file.0, text).map_err(|e| e.to_string())?;
         match Csr::from_file(&file.0, &backend.device) {
-            Err(error) if error.to_string().contains("neither an npz nor a Matrix Market") => {}
+            Err(error) if error.to_string().contains("not an npz, Matrix Market or HDF5") => {}
             other => return Err(format!("{text:?}: {other:?}")),
         }
     }

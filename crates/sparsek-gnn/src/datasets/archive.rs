@@ -1,5 +1,7 @@
-//! What loaders of named arrays share.
-use super::{labels::Labels, random_split::RandomSplit};
+//! Options and splits shared by the loaders of named arrays.
+use std::path::Path;
+
+use super::{error::DatasetError, files::bad, labels::Labels, random_split::RandomSplit};
 
 /// Options for a file of named arrays.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -23,22 +25,27 @@ pub enum ArchiveSplit {
 pub type Lists = [Vec<u32>; 3];
 
 impl ArchiveOptions {
-    /// Reads or draws the split; `stored` is the name of the first mask, if the file has masks.
+    /// Reads or draws the split. `mask` names the first mask; `stored` reads a split, if the file has
+    /// masks.
     pub(super) fn lists(
         &self,
-        labels: &Labels,
-        size: (usize, usize),
+        file: &Path,
+        (labels, classes): &(Labels, usize),
+        nodes: usize,
         mask: &str,
-        stored: Option<impl FnOnce(usize) -> Result<Lists, String>>,
-    ) -> Result<Lists, String> {
+        stored: Option<impl FnOnce(usize) -> Result<Lists, DatasetError>>,
+    ) -> Result<Lists, DatasetError> {
+        let draw = |split: RandomSplit, seed| {
+            split.draw(labels, (nodes, *classes), seed).map_err(bad(file))
+        };
         match (self.split, stored) {
             (None, Some(read)) => read(0),
-            (None, None) => RandomSplit::default().draw(labels, size, 0),
+            (None, None) => draw(RandomSplit::default(), 0),
             (Some(ArchiveSplit::Stored(split)), Some(read)) => read(split),
             (Some(ArchiveSplit::Stored(split)), None) => {
-                Err(format!("has no array {mask}, so that there is no split {split}"))
+                Err(bad(file)(format!("has no {mask}, so that there is no split {split}")))
             }
-            (Some(ArchiveSplit::Random(split, seed)), _) => split.draw(labels, size, seed),
+            (Some(ArchiveSplit::Random(split, seed)), _) => draw(split, seed),
         }
     }
 }
@@ -48,11 +55,14 @@ pub fn members(mask: impl Iterator<Item = bool>) -> Vec<u32> {
     (0u32..).zip(mask).filter_map(|(node, member)| member.then_some(node)).collect()
 }
 
-/// Refuses split `split` of `splits` masks of `width` nodes.
-pub fn check_masks([splits, width]: [usize; 2], nodes: usize, split: usize) -> Result<(), String> {
-    if width != nodes {
-        return Err(format!("masks of {width} nodes, but there are {nodes}"));
+pub fn check_width(width: usize, nodes: usize) -> Result<(), String> {
+    match width == nodes {
+        true => Ok(()),
+        false => Err(format!("masks of {width} nodes, but there are {nodes}")),
     }
+}
+
+pub fn check_split(splits: usize, split: usize) -> Result<(), String> {
     match split < splits {
         true => Ok(()),
         false => Err(format!("no split {split}, since there are {splits}")),

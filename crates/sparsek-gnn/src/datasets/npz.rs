@@ -12,7 +12,7 @@ use sparsek::io::{
 };
 
 use super::{
-    archive::{ArchiveOptions, check_masks, members},
+    archive::{ArchiveOptions, check_split, check_width, members},
     error::DatasetError,
     files::{self, Watch, bad, open_npz, too_much},
     labels::read_labels,
@@ -76,9 +76,8 @@ pub fn load(
     let labels = archive.read(labels_name, |array| read_labels(array, nodes));
     let labels = labels.map_err(&bad)?;
     let stored = archive.contains("train_masks");
-    let read = stored.then_some(|split| read_masks(&mut archive, nodes, split));
-    let lists = options.lists(&labels.0, (nodes, labels.1), "train_masks", read);
-    let lists = lists.map_err(&bad)?;
+    let read = stored.then_some(|split| read_masks(&mut archive, nodes, split).map_err(&bad));
+    let lists = options.lists(file, &labels, nodes, "train_masks", read)?;
     let name = file.file_stem().unwrap_or_default().to_string_lossy();
     let parts = NodeDatasetParts::of(excerpt(&name), graph, features, labels, lists);
     let dataset = parts.into_dataset(|_| file.to_path_buf())?;
@@ -210,7 +209,8 @@ fn read_masks(
             let &[splits, width] = array.shape() else {
                 return Err(format!("shape {:?}, [splits, nodes] is needed", array.shape()));
             };
-            check_masks([splits, width], nodes, split)?;
+            check_width(width, nodes)?;
+            check_split(splits, split)?;
             let masks = array.into_nonzero()?;
             Ok(members(masks[split * nodes..][..nodes].iter().copied()))
         })
@@ -351,7 +351,7 @@ mod tests {
         let error = split(&platonov(), ArchiveSplit::Stored(2)).unwrap_err().to_string();
         assert!(error.contains("train_masks") && error.contains("there are 2"), "{error}");
         let error = split(&shchur(), ArchiveSplit::Stored(0)).unwrap_err().to_string();
-        assert!(error.contains("has no array train_masks"), "{error}");
+        assert!(error.contains("has no train_masks"), "{error}");
         let error = split(
             &shchur(),
             ArchiveSplit::Random(RandomSplit::Fractions { train: 2.0, val: 0.0 }, 0),

@@ -8,10 +8,10 @@ use burn::{
 use sparsek::io::{input, memory, text::excerpt};
 
 use super::{
-    archive::{ArchiveOptions, Lists, check_masks, members},
+    archive::{ArchiveOptions, Lists, check_split, check_width, members},
     error::DatasetError,
     files::{bad, too_much},
-    labels::{labels_of_numbers, labels_width},
+    labels::{Labels, labels_of_numbers, labels_width},
     matrix::build_graph,
     node_dataset::{NodeDataset, NodeDatasetParts},
 };
@@ -34,8 +34,8 @@ const MASKS: [&str; 3] = ["train_mask", "val_mask", "test_mask"];
 /// - `y` or `label`: `[nodes]` or [nodes, 1] of classes, or [nodes, classes] of 0 and 1.
 /// - `train_mask`, `val_mask`, `test_mask`: `[nodes]`, or [nodes, splits].
 ///
-/// Other tensors are not read, other objects neither: a whole `Data` is refused. Errors name file
-/// and tensor; sizes are checked against the [`sparsek::io::memory`] limit first.
+/// Ignores other tensors. Refuses a pickled `Data`: save `data.to_dict()`. Errors name file and
+/// tensor. Checks sizes against the [`sparsek::io::memory`] limit first.
 ///
 /// ```no_run
 /// use sparsek_gnn::datasets::{ArchiveOptions, tensors};
@@ -45,17 +45,13 @@ const MASKS: [&str; 3] = ["train_mask", "val_mask", "test_mask"];
 /// ```
 pub fn load(file: impl AsRef<Path>, options: &ArchiveOptions) -> Result<NodeDataset, DatasetError> {
     let file = file.as_ref();
-    let bad = bad(file);
     let mut tensors = Tensors::open(file)?;
     let (features, [nodes, feature_width]) = tensors.features()?;
-    let (data, shape) = tensors.take(&LABELS)?;
-    let labels = labels_width(&shape, nodes)
-        .and_then(|width| labels_of_numbers(&data.iter::<f64>().collect::<Vec<_>>(), width));
-    let labels = labels.map_err(&bad)?;
+    let labels = tensors.labels(nodes)?;
     let graph = tensors.graph(nodes, memory::product(&[features.len(), 4]), options.directed)?;
     let stored = tensors.contains(MASKS[0]);
     let read = stored.then_some(|split| tensors.masks(nodes, split));
-    let lists = options.lists(&labels.0, (nodes, labels.1), MASKS[0], read).map_err(&bad)?;
+    let lists = options.lists(file, &labels, nodes, MASKS[0], read)?;
     let name = file.file_stem().unwrap_or_default().to_string_lossy();
     let features = (features, feature_width);
     let parts = NodeDatasetParts::of(excerpt(&name), graph, features, labels, lists);
@@ -73,9 +69,9 @@ impl<'a> Tensors<'a> {
         input::open(file)
             .map_err(|source| DatasetError::Io { file: file.to_path_buf(), source })?;
         let left = match file::tensors(file) {
-            Some(tensors) => tensors.map_err(|reason| {
-                let reason = excerpt(&reason);
-                format!("{reason}; torch.save(data.to_dict(), ...) writes what is read here")
+            Some(tensors) => tensors.map_err(|reason| match excerpt(&reason) {
+                reason if file.extension().is_some_and(|ending| ending == "safetensors") => reason,
+                reason => format!("{reason}; torch.save(data.to_dict(), ...) writes what is read"),
             }),
             None => Err(format!("its name ends in none of {}", file::ENDINGS)),
         };
@@ -86,32 +82,44 @@ impl<'a> Tensors<'a> {
         self.left.contains_key(name)
     }
 
-    /// Values and shape of the first that is there.
-    fn take(&mut self, names: &[&str]) -> Result<(TensorData, Vec<usize>), DatasetError> {
-        let Some(tensor) = names.iter().find_map(|&name| self.left.remove(name)) else {
+    fn bad(&self, name: &str, reason: &str) -> DatasetError {
+        bad(self.file)(format!("tensor {name}: {reason}"))
+    }
+
+    /// Removes the first tensor found; returns its name, values and shape.
+    fn take<'n>(
+        &mut self,
+        names: &[&'n str],
+    ) -> Result<(&'n str, TensorData, Vec<usize>), DatasetError> {
+        let found = names.iter().find_map(|&name| Some((name, self.left.remove(name)?)));
+        let Some((name, tensor)) = found else {
             return Err(bad(self.file)(format!("has no tensor {}", names.join(" or "))));
         };
-        let (name, shape) = (excerpt(&tensor.name), tensor.shape.to_vec());
+        let shape = tensor.shape.to_vec();
         // As stored and as numbers.
         let bytes = tensor.byte_len() as u128 + 8 * memory::product(&shape);
         memory::check(format_args!("tensor {name} of shape {shape:?}"), bytes)
             .map_err(too_much(self.file))?;
-        let data = bridge::into_data(tensor);
-        let data = data.map_err(|error| {
-            bad(self.file)(format!("tensor {name}: {}", excerpt(&error.to_string())))
-        })?;
-        Ok((data, shape))
+        match bridge::into_data(tensor) {
+            Ok(data) => Ok((name, data, shape)),
+            Err(error) => Err(self.bad(name, &excerpt(&error.to_string()))),
+        }
     }
 
     fn features(&mut self) -> Result<(Vec<f32>, [usize; 2]), DatasetError> {
-        let (data, shape) = self.take(&FEATURES)?;
+        let (name, data, shape) = self.take(&FEATURES)?;
         match *shape {
             [nodes, width] => Ok((data.iter::<f32>().collect(), [nodes, width])),
-            _ => {
-                let reason = format!("features have shape {shape:?}, expected [nodes, features]");
-                Err(bad(self.file)(reason))
-            }
+            _ => Err(self.bad(name, &format!("shape {shape:?}, [nodes, features] is needed"))),
         }
+    }
+
+    fn labels(&mut self, nodes: usize) -> Result<(Labels, usize), DatasetError> {
+        let (name, data, shape) = self.take(&LABELS)?;
+        let numbers: Vec<f64> = data.iter::<f64>().collect();
+        labels_width(&shape, nodes)
+            .and_then(|width| labels_of_numbers(&numbers, width))
+            .map_err(|reason| self.bad(name, &reason))
     }
 
     fn graph(
@@ -120,41 +128,41 @@ impl<'a> Tensors<'a> {
         reserved: u128,
         directed: bool,
     ) -> Result<Graph, DatasetError> {
-        let (data, shape) = self.take(&EDGES)?;
+        let (name, data, shape) = self.take(&EDGES)?;
         let &[2, edges] = shape.as_slice() else {
-            let reason = format!("tensor edge_index: shape {shape:?}, [2, edges] is needed");
-            return Err(bad(self.file)(reason));
+            return Err(self.bad(name, &format!("shape {shape:?}, [2, edges] is needed")));
         };
-        if !data.dtype().is_int() && !data.dtype().is_uint() {
-            let reason = format!("tensor edge_index: integers are needed, not {:?}", data.dtype());
-            return Err(bad(self.file)(reason));
+        let ids: Vec<Option<u32>> = match data.dtype() {
+            dtype if dtype.is_int() => data.iter::<i64>().map(|id| id.try_into().ok()).collect(),
+            dtype if dtype.is_uint() => data.iter::<u64>().map(|id| id.try_into().ok()).collect(),
+            dtype => return Err(self.bad(name, &format!("{dtype:?}, integers are needed"))),
+        };
+        if let Some(at) = ids.iter().position(Option::is_none) {
+            let reason = format!("edge {} has a node outside 0 to 2^32 - 1", at % edges);
+            return Err(self.bad(name, &reason));
         }
-        let id = |(at, id): (usize, i64)| {
-            let reason = || format!("tensor edge_index: edge {} has node {id}", at % edges);
-            u32::try_from(id).map_err(|_| bad(self.file)(reason()))
-        };
-        let ids: Result<Vec<u32>, _> = data.iter::<i64>().enumerate().map(id).collect();
-        let ids = ids?;
+        let ids: Vec<u32> = ids.into_iter().flatten().collect();
         let (sources, targets) = ids.split_at(edges);
         let pairs = sources.iter().copied().zip(targets.iter().copied());
         let reserved = reserved + memory::product(&[edges, 2 * size_of::<u32>()]);
         build_graph(self.file, nodes, pairs.collect(), reserved, directed)
     }
 
-    fn masks(&mut self, nodes: usize, split: usize) -> Result<Lists, String> {
-        let mut list = |name: &str| {
-            let (data, shape) = self.take(&[name]).map_err(|error| error.to_string())?;
+    fn masks(&mut self, nodes: usize, split: usize) -> Result<Lists, DatasetError> {
+        let mut list = |name: &'static str| {
+            let (_, data, shape) = self.take(&[name])?;
             let [width, splits] = match *shape {
                 [width] => [width, 1],
                 [width, splits] => [width, splits],
-                _ => return Err(format!("shape {shape:?}, [nodes] is needed")),
+                _ => return Err(self.bad(name, &format!("shape {shape:?}, [nodes] is needed"))),
             };
-            check_masks([splits, width], nodes, split)?;
+            check_width(width, nodes)
+                .and_then(|()| check_split(splits, split))
+                .map_err(|reason| self.bad(name, &reason))?;
             let mask: Vec<bool> = data.iter::<f64>().map(|x| x != 0.0).collect();
             Ok(members(mask.into_iter().skip(split).step_by(splits)))
         };
-        let [train, val, test] =
-            MASKS.map(|name| list(name).map_err(|reason| format!("tensor {name}: {reason}")));
+        let [train, val, test] = MASKS.map(&mut list);
         Ok([train?, val?, test?])
     }
 }
@@ -183,6 +191,12 @@ mod tests {
     fn ints(shape: &[usize], values: &[i64]) -> (Dtype, Vec<usize>, Vec<u8>) {
         let bytes = values.iter().flat_map(|x| x.to_le_bytes()).collect();
         (Dtype::I64, shape.to_vec(), bytes)
+    }
+
+    /// Two edges.
+    fn unsigned(values: &[u64; 4]) -> (Dtype, Vec<usize>, Vec<u8>) {
+        let bytes = values.iter().flat_map(|x| x.to_le_bytes()).collect();
+        (Dtype::U64, vec![2, 2], bytes)
     }
 
     fn floats(shape: &[usize], values: &[f32]) -> (Dtype, Vec<usize>, Vec<u8>) {
@@ -257,7 +271,9 @@ mod tests {
         {
             tensors.insert(name, bools(&[3], &mask));
         }
+        tensors.insert("edge_index", unsigned(&[0, 2, 1, 1]));
         let data = read(&folder, &tensors, &ArchiveOptions::default()).unwrap();
+        assert_eq!(rows(&data), [vec![1], vec![0, 2], vec![1]]);
         assert_eq!(data.features(), [1.0, 0.0, 0.0, 1.0, 1.0, 1.0]);
         assert_eq!(data.labels(), &Labels::Sets(vec![true, false, false, true, true, true]));
         assert_eq!((data.train(), data.val(), data.test()), (&[0, 1][..], &[2][..], &[][..]));
@@ -274,21 +290,22 @@ mod tests {
         assert_eq!([data.train(), data.val(), data.test()].map(<[u32]>::len), [1; 3]);
         let options = ArchiveOptions { split: Some(ArchiveSplit::Stored(0)), ..options };
         let error = read(&folder, &tensors, &options).unwrap_err().to_string();
-        assert!(error.contains("has no array train_mask"), "{error}");
+        assert!(error.contains("has no train_mask"), "{error}");
     }
 
     #[rstest]
     #[case::no_edges("edge_index", None, "no tensor edge_index")]
     #[case::edges("edge_index", Some(ints(&[4], &[0, 2, 1, 1])), "[2, edges] is needed")]
-    #[case::negative("edge_index", Some(ints(&[2, 2], &[0, -2, 1, 1])), "edge 1 has node -2")]
-    #[case::node("edge_index", Some(ints(&[2, 2], &[0, 2, 1, 3])), "3")]
+    #[case::negative("edge_index", Some(ints(&[2, 2], &[0, -2, 1, 1])), "edge 1 has a node outside")]
+    #[case::huge("edge_index", Some(unsigned(&[0, u64::MAX, 1, 1])), "edge 1 has a node outside")]
+    #[case::node("edge_index", Some(ints(&[2, 2], &[0, 2, 1, 3])), "edge 1 is (2, 3)")]
     #[case::floats("edge_index", Some(floats(&[2, 1], &[0.0, 1.0])), "integers are needed")]
     #[case::no_features("x", None, "no tensor x or feat")]
-    #[case::features("x", Some(floats(&[3], &[1.0; 3])), "expected [nodes, features]")]
+    #[case::features("x", Some(floats(&[3], &[1.0; 3])), "tensor x: shape [3], [nodes, features]")]
     #[case::infinite("x", Some(floats(&[3, 1], &[f32::INFINITY; 3])), "not finite")]
-    #[case::labels("y", Some(ints(&[2], &[0, 1])), "labels have shape [2]")]
+    #[case::labels("y", Some(ints(&[2], &[0, 1])), "tensor y: labels have shape [2]")]
     #[case::label("y", Some(ints(&[3], &[0, 1, -1])), "node 2")]
-    #[case::mask("val_mask", None, "tensor val_mask")]
+    #[case::mask("val_mask", None, "has no tensor val_mask")]
     #[case::mask("val_mask", Some(bools(&[2], &[0, 1])), "masks of 2 nodes")]
     fn broken_files_are_refused_by_name(
         folder: Folder,
@@ -302,6 +319,7 @@ mod tests {
         let error = read(&folder, &tensors, &ArchiveOptions::default()).unwrap_err().to_string();
         assert!(error.contains("data.safetensors") && error.contains(word), "{error}");
         assert!(!error.contains('\n'), "{error}");
+        assert_eq!(error.matches("data.safetensors").count(), 1, "{error}");
     }
 
     /// Written by `tests/pyg/data.py`.

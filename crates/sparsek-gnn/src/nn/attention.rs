@@ -48,7 +48,7 @@ pub(super) fn check_no_loops(layer: &str, self_loops: bool) {
     assert!(!self_loops, "{layer}: edges between two sets of nodes need `self_loops` off");
 }
 
-/// The layer of edge features; panics without one, before anything is launched.
+/// Returns the layer of edge features. Panics without one, before any launch.
 pub(super) fn edge_layer<'a, L>(layer: &str, edge: &'a Option<L>) -> &'a L {
     let Some(edge) = edge else { panic!("{layer}: edge features need a d_edge") };
     edge

@@ -212,8 +212,8 @@ impl HeteroConv {
         self.forward_with_edges(graph, x, &EdgeFeatures::new())
     }
 
-    /// [`forward`](Self::forward) with edge features, for some relations or all; panics if the
-    /// convolution of one takes none.
+    /// [`forward`](Self::forward) with edge features, for some relations or all; panics for other
+    /// sizes, or if the convolution of one takes none.
     pub fn forward_with_edges(
         &self,
         graph: &HeteroGraph,

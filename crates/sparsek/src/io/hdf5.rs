@@ -18,7 +18,7 @@ use super::{
     text::excerpt,
 };
 
-/// Elements converted at once.
+/// Elements converted at once, or a chunk if it has more.
 const WINDOW: u64 = 1 << 18;
 
 /// Bytes of the widest number.
@@ -35,7 +35,7 @@ const BINARY16: FloatingPointLayout = FloatingPointLayout {
     exponent_bias: 15,
 };
 
-/// Groups that are read if no key is given: AnnData's and 10x Genomics'.
+/// Groups to try without a key: AnnData's and 10x Genomics'.
 const KEYS: [&str; 2] = ["X", "matrix"];
 
 /// Reads the matrix in group `key`. Errors are one line with group and array.
@@ -55,11 +55,9 @@ pub fn read<T: Value>(
         None => key_of(&file)?,
     };
     let read = || {
-        let group = file.group(&key).map_err(|error| match error {
-            hdf5_pure::Error::NotAGroup(_) => {
-                "a dense array; scipy.sparse.csr_matrix makes a sparse one".to_string()
-            }
-            other => shown(other),
+        let group = file.group(&key).map_err(|error| match file.dataset(&key) {
+            Ok(_) => "a dense array; scipy.sparse.csr_matrix makes a sparse one".to_string(),
+            Err(_) => shown(error),
         })?;
         let layout = Layout::of(&group, size)?;
         let mut arrays = Datasets { group, size };
@@ -82,6 +80,7 @@ fn key_of(file: &File) -> Result<String, String> {
     }
     // Before version 3, 10x Genomics' groups have the names of genomes.
     match groups.as_slice() {
+        [] => Err("has no group".to_string()),
         [genome] => Ok(genome.clone()),
         _ => Err(format!(
             "neither group X nor matrix; a key names one of {}",
@@ -172,14 +171,16 @@ impl Datasets {
         let dataset = self.dataset(name)?;
         let mut all = Vec::new();
         let mut read = || {
-            check_chunks(&dataset, self.size)?;
+            let chunk = check_chunks(&dataset, self.size)?;
+            // A chunk is unpacked again for every window that it touches.
+            let window = chunk * (WINDOW / chunk).max(1);
             let stored = dataset.shape().map_err(shown)?.first().copied().unwrap_or(0);
             let end = stored.min(count as u64);
-            for start in (0..end).step_by(WINDOW as usize) {
-                let rows = WINDOW.min(end - start);
+            for start in (0..end).step_by(window as usize) {
+                let rows = window.min(end - start);
                 piece(&dataset, start, rows, &mut all)?;
                 if all.len() as u64 != start + rows {
-                    return Err("numbers of a layout that is not read".to_string());
+                    return Err("unsupported layout of numbers".to_string());
                 }
             }
             Ok(())
@@ -190,8 +191,9 @@ impl Datasets {
     }
 }
 
-/// The reader allocates a declared chunk at once, packed and unpacked; `size` is the file's.
-fn check_chunks(dataset: &Dataset, size: u64) -> Result<(), String> {
+/// Refuses chunks that exceed the memory limit or the file's `size`: hdf5-pure allocates a declared
+/// chunk at once, packed and unpacked. Returns the elements of a chunk, at least 1.
+fn check_chunks(dataset: &Dataset, size: u64) -> Result<u64, String> {
     let element = dataset.datatype().map_err(shown)?.type_size();
     if element > MAX_ELEMENT {
         return Err(format!("values of {element} bytes, numbers are needed"));
@@ -202,11 +204,12 @@ fn check_chunks(dataset: &Dataset, size: u64) -> Result<(), String> {
     memory::check(format_args!("a chunk of {elements} elements"), bytes)
         .map_err(|error| error.to_string())?;
     if !dataset.is_chunked() {
-        return Ok(());
+        return Ok(1);
     }
     let chunks = dataset.chunks().map_err(shown)?;
     match chunks.iter().find(|chunk| chunk.storage_size > size) {
-        None => Ok(()),
+        // Within the limit of memory.
+        None => Ok((elements as u64).max(1)),
         Some(chunk) => Err(format!(
             "a chunk of {} bytes is declared, but the file has {size}",
             chunk.storage_size

@@ -151,11 +151,11 @@ impl Csr {
     /// Loads a matrix of AnnData (`.h5ad`) or 10x Genomics (`.h5`).
     ///
     /// - `key` is the path of the matrix: `"X"`, `"layers/counts"`, `"raw/X"`, `"obsp/distances"`;
-    ///   `None` takes `X`, or `matrix` of 10x Genomics, or its only genome.
+    ///   `None` takes `X`, or `matrix` of 10x Genomics, or the only group.
     /// - Groups of AnnData, of any version, are csr or csc. Those of 10x Genomics give barcodes ×
     ///   features, as scanpy's `read_10x_h5` does.
-    /// - Reads chunked and compressed arrays (gzip, LZF, shuffle). Values and entries as in
-    ///   [`Csr::from_npz`].
+    /// - Reads chunked and compressed arrays (gzip, LZF, shuffle); refuses other filters, such as
+    ///   Blosc and Zstandard, and virtual arrays. Values and entries as in [`Csr::from_npz`].
     ///
     /// # Errors
     ///
@@ -170,7 +170,7 @@ impl Csr {
         load(path.as_ref(), Format::Hdf5(key), options.into())
     }
 
-    /// [`from_hdf5`](Csr::from_hdf5) from the bytes of a file, of which it takes a copy.
+    /// [`from_hdf5`](Csr::from_hdf5) from the bytes of a file. Copies them.
     ///
     /// ```
     /// use burn::tensor::{Device, TensorData};
@@ -200,8 +200,7 @@ impl Csr {
     }
 
     /// Loads a file of [`from_npz`](Csr::from_npz), [`from_mtx`](Csr::from_mtx) or, with the
-    /// feature `hdf5` and without a key, `from_hdf5`; its first bytes tell.
-    /// Errors as theirs.
+    /// feature `hdf5`, `from_hdf5` without a key. Its first bytes decide. Errors as theirs.
     pub fn from_file(
         path: impl AsRef<Path>,
         options: impl Into<TensorCreationOptions>,
@@ -326,9 +325,9 @@ fn read<T: Value + Element>(
         #[cfg(feature = "hdf5")]
         Format::Hdf5(key) => hdf5::read::<T>(file.into_owned(), key)?,
         #[cfg(not(feature = "hdf5"))]
-        Format::Hdf5(_) => return Err("an HDF5 file, which the feature hdf5 reads".to_string()),
+        Format::Hdf5(_key) => return Err("an HDF5 file; the feature hdf5 reads it".to_string()),
         Format::Either => {
-            return Err("neither an npz nor a Matrix Market nor an HDF5 file".to_string());
+            return Err("not an npz, Matrix Market or HDF5 file".to_string());
         }
     };
     let values = matrix.values.unwrap_or_default();
