@@ -25,8 +25,8 @@ pub enum ArchiveSplit {
 pub type Lists = [Vec<u32>; 3];
 
 impl ArchiveOptions {
-    /// Reads or draws the split. `mask` names the first mask; `stored` reads a split, if the file has
-    /// masks.
+    /// Reads or draws the split. `mask` names the first mask; `stored` reads a split, if the file
+    /// has masks.
     pub(super) fn lists(
         &self,
         file: &Path,
@@ -55,14 +55,11 @@ pub fn members(mask: impl Iterator<Item = bool>) -> Vec<u32> {
     (0u32..).zip(mask).filter_map(|(node, member)| member.then_some(node)).collect()
 }
 
-pub fn check_width(width: usize, nodes: usize) -> Result<(), String> {
-    match width == nodes {
-        true => Ok(()),
-        false => Err(format!("masks of {width} nodes, but there are {nodes}")),
+/// Refuses masks of another number of nodes than `nodes`, and a split that is not there.
+pub fn check_masks([splits, width]: [usize; 2], nodes: usize, split: usize) -> Result<(), String> {
+    if width != nodes {
+        return Err(format!("masks of {width} nodes, but there are {nodes}"));
     }
-}
-
-pub fn check_split(splits: usize, split: usize) -> Result<(), String> {
     match split < splits {
         true => Ok(()),
         false => Err(format!("no split {split}, since there are {splits}")),

@@ -12,7 +12,7 @@ use sparsek::io::{
 };
 
 use super::{
-    archive::{ArchiveOptions, check_split, check_width, members},
+    archive::{ArchiveOptions, check_masks, members},
     error::DatasetError,
     files::{self, Watch, bad, open_npz, too_much},
     labels::read_labels,
@@ -209,8 +209,7 @@ fn read_masks(
             let &[splits, width] = array.shape() else {
                 return Err(format!("shape {:?}, [splits, nodes] is needed", array.shape()));
             };
-            check_width(width, nodes)?;
-            check_split(splits, split)?;
+            check_masks([splits, width], nodes, split)?;
             let masks = array.into_nonzero()?;
             Ok(members(masks[split * nodes..][..nodes].iter().copied()))
         })

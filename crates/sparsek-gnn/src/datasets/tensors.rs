@@ -8,7 +8,7 @@ use burn::{
 use sparsek::io::{input, memory, text::excerpt};
 
 use super::{
-    archive::{ArchiveOptions, Lists, check_split, check_width, members},
+    archive::{ArchiveOptions, Lists, check_masks, members},
     error::DatasetError,
     files::{bad, too_much},
     labels::{Labels, labels_of_numbers, labels_width},
@@ -156,9 +156,7 @@ impl<'a> Tensors<'a> {
                 [width, splits] => [width, splits],
                 _ => return Err(self.bad(name, &format!("shape {shape:?}, [nodes] is needed"))),
             };
-            check_width(width, nodes)
-                .and_then(|()| check_split(splits, split))
-                .map_err(|reason| self.bad(name, &reason))?;
+            check_masks([splits, width], nodes, split).map_err(|reason| self.bad(name, &reason))?;
             let mask: Vec<bool> = data.iter::<f64>().map(|x| x != 0.0).collect();
             Ok(members(mask.into_iter().skip(split).step_by(splits)))
         };
@@ -296,7 +294,7 @@ mod tests {
     #[rstest]
     #[case::no_edges("edge_index", None, "no tensor edge_index")]
     #[case::edges("edge_index", Some(ints(&[4], &[0, 2, 1, 1])), "[2, edges] is needed")]
-    #[case::negative("edge_index", Some(ints(&[2, 2], &[0, -2, 1, 1])), "edge 1 has a node outside")]
+    #[case::below("edge_index", Some(ints(&[2, 2], &[0, -2, 1, 1])), "edge 1 has a node outside")]
     #[case::huge("edge_index", Some(unsigned(&[0, u64::MAX, 1, 1])), "edge 1 has a node outside")]
     #[case::node("edge_index", Some(ints(&[2, 2], &[0, 2, 1, 3])), "edge 1 is (2, 3)")]
     #[case::floats("edge_index", Some(floats(&[2, 1], &[0.0, 1.0])), "integers are needed")]
