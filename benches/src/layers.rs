@@ -71,6 +71,10 @@ pub struct LayerRecord {
     pub first_ms: f64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub torch_ms: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_bytes: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub torch_peak_bytes: Option<u64>,
     pub checked: usize,
 }
 
@@ -136,6 +140,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             spread: times.median.spread,
             first_ms: times.first_ms,
             torch_ms: peers.get(&case.text).copied(),
+            peak_bytes: None,
+            torch_peak_bytes: None,
             checked: times.checked,
         };
         let peer = record.torch_ms.map(|ms| format!(", PyTorch {ms:.4} ms"));

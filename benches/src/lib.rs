@@ -11,6 +11,7 @@ mod print;
 pub mod case;
 mod chart;
 pub mod compare;
+pub mod convolutions;
 mod copy;
 pub mod dense;
 pub mod distance;

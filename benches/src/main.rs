@@ -14,7 +14,7 @@ use std::{
 use clap::Parser;
 use sparsek::io::print::{lost, note};
 use sparsek_bench::{
-    compare, dense, distance, latency, layers, linear,
+    compare, convolutions, dense, distance, latency, layers, linear,
     paper::{row_chart, rtopk, vector_chart},
     report, spmm, startup, table, topk, vector,
 };
@@ -43,6 +43,8 @@ enum Command {
     Spmm(spmm::Arguments),
     /// Linear layers with many rows, and their gradients.
     Linear(linear::Arguments),
+    /// Graph convolutions and their gradients.
+    Convolutions(convolutions::Arguments),
     /// Single calls of row-wise top-k, by the wall clock.
     Latency(latency::Arguments),
     /// Sorting and model layers.
@@ -125,6 +127,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Dense(arguments) => dense::run(&arguments),
         Command::Spmm(arguments) => spmm::run(&arguments),
         Command::Linear(arguments) => linear::run(&arguments),
+        Command::Convolutions(arguments) => convolutions::run(&arguments),
         Command::Latency(arguments) => latency::run(&arguments),
         Command::Layers(arguments) => layers::run(&arguments),
         Command::Startup(arguments) => startup::run(&arguments),

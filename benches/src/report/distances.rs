@@ -6,6 +6,32 @@ use super::{
 };
 use crate::paper::distance_figures;
 
+/// Dense rows, with each peer in a column.
+pub fn dense(lines: &[Line]) -> String {
+    let (ours, peers) = split(lines);
+    let peers = groups(peers, &["peer", "case", "method"]);
+    let names = values(&peers, "peer");
+    let head = ["rows x columns x queries x k", "metric", "backend", "ms"];
+    let mut table = Table::new(head.into_iter().chain(names.iter().copied()));
+    for group in groups(ours, &["case", "method", "backend"]) {
+        let ms = group.median("ms");
+        let mut row = vec![
+            format!("`{}`", group.text("case")),
+            group.text("method").into(),
+            group.text("backend").into(),
+            cell(ms),
+        ];
+        row.extend(names.iter().map(|&name| {
+            let same = |peer: &&Group, field| peer.text(field) == group.text(field);
+            let of_case = |peer: &&Group| same(peer, "case") && same(peer, "method");
+            let found = peers.iter().find(|peer| peer.text("peer") == name && of_case(peer));
+            over(found.and_then(|peer| peer.median("ms")), ms)
+        }));
+        table.row(row);
+    }
+    table.markdown()
+}
+
 pub fn distances(lines: &[Line]) -> String {
     let (ours, peers) = split(lines);
     let ours = groups(ours, &["backend", "case", "method", "routine", "k"]);

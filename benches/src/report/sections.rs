@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::{
-    distances::distances,
+    distances::{dense, distances},
     figures::Figure,
-    graphs::{linear, maxk, products},
+    graphs::{convolutions, linear, maxk, products},
     records::{Benches, Line},
     selection::{latency, layers, rows, shards, startup, statistics, stream, vectors},
     table::extremes,
@@ -15,7 +15,7 @@ use super::{
 type Section = (&'static str, &'static str, fn(&[Line]) -> String);
 
 /// The sections in the order of the document.
-const SECTIONS: [Section; 12] = [
+const SECTIONS: [Section; 14] = [
     ("topk", "Row-wise top-k", rows),
     ("latency", "Single calls of row-wise top-k", latency),
     ("layers", "Sorting and model layers", layers),
@@ -24,7 +24,9 @@ const SECTIONS: [Section; 12] = [
     ("stream", "Vectors streamed from the host", stream),
     ("shards", "Vectors over several GPUs", shards),
     ("distance", "Nearest neighbors of sparse rows", distances),
+    ("dense", "Nearest neighbors of dense rows", dense),
     ("spmm", "Products with a graph, and training epochs", products),
+    ("convolutions", "Graph convolutions, forward and backward", convolutions),
     ("linear", "Linear layers", linear),
     ("maxk", "MaxK-GNN", maxk),
     ("rtopk-stats", "Statistics of RTop-K", statistics),

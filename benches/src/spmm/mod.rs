@@ -2,7 +2,7 @@
 
 mod check;
 mod epoch;
-mod graph;
+pub(crate) mod graph;
 mod operands;
 mod products;
 mod tensors;
@@ -10,13 +10,14 @@ mod types;
 
 use anyhow::ensure;
 
-use self::types::{Bench, Method, Source};
+use self::types::{Bench, Method};
 pub use self::{
     epoch::Training,
     operands::number,
     tensors::{Operation, ready},
     types::Arguments,
 };
+pub(crate) use self::{graph::longest, types::Source};
 use crate::copy;
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {

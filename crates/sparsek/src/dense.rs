@@ -83,6 +83,26 @@ pub fn linear_added(
     ))
 }
 
+/// `x + bias`: `[rows, width]` and `[width]`. Differentiable; the bias's gradient is that of
+/// [`linear`]'s, [`column_sums`]. Panics if shapes or dtypes do not fit.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor, TensorData};
+/// use sparsek::dense::add_bias;
+///
+/// let device = Device::flex();
+/// let x = Tensor::<2>::from_data([[1.0], [2.0]], &device);
+/// let y = add_bias(x, Tensor::from_data([10.0], &device));
+/// y.into_data().assert_eq(&TensorData::from([[11.0], [12.0]]), false);
+/// ```
+pub fn add_bias(x: Tensor<2>, bias: Tensor<1>) -> Tensor<2> {
+    let ([_, width], [found]) = (x.dims(), bias.dims());
+    assert!(found == width, "add_bias: a bias of {found} elements for {width} columns");
+    check("add_bias", "the bias", x.dtype(), bias.dtype());
+    let (x, bias) = (x.into_dispatch(), bias.into_dispatch());
+    Tensor::from_dispatch(<Dispatch as DenseOps>::add_bias_rows(x, bias))
+}
+
 fn check_linear(operation: &str, x: &Tensor<2>, weight: &Tensor<2>, bias: Option<&Tensor<1>>) {
     let ([_, width], [inputs, outputs]) = (x.dims(), weight.dims());
     assert!(

@@ -3,7 +3,7 @@
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use cubecl::{ir::ElemType, server::Handle};
 use sparsek::dense::{
-    AdamFactors, adam_step, class_hits, column_sums, cross_entropy, layer_norm, linear,
+    AdamFactors, adam_step, add_bias, class_hits, column_sums, cross_entropy, layer_norm, linear,
     linear_added, linear_compressed, linear_selected,
 };
 use sparsek::sparse::sparse_topk;
@@ -119,7 +119,8 @@ fn differences(backend: &Backend) -> Outcome {
     let loss = |[x, weight]: [Tensor<2>; 2], [bias, gamma, beta]: [Tensor<1>; 3]| {
         let dense = linear(x.clone(), weight.clone(), Some(bias));
         let kept = linear_compressed(&sparse_topk(x, k, Method::Exact), weight);
-        let y = layer_norm(dense + kept, gamma, beta, EPSILON);
+        let y = layer_norm(dense + kept, gamma, beta.clone(), EPSILON);
+        let y = add_bias(y, beta);
         let upstream = Tensor::<2>::from_data(tensor(&upstream, vec![rows, out]), (&device, dtype));
         (y.clone() * y * upstream).sum()
     };

@@ -48,6 +48,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
         add(case("bf16"), of_metric::<half::bf16>, metric);
         add(case("shapes"), |b, metric| passed(shapes(b, metric)), metric);
         add(case("special"), |b, metric| passed(special(b, metric)), metric);
+        add(case("many"), |b, metric| passed(many(b, metric)), metric);
         add(case("batches"), |b, metric| passed(batches(b, metric)), metric);
         add(case("like-sparse"), |b, metric| passed(like_sparse(b, metric)), metric);
     }
@@ -270,6 +271,26 @@ fn special(backend: &Backend, metric: Metric) -> Checked {
     // More unusable rows than candidates.
     index[10..60].iter_mut().for_each(|row| row[2] = f64::NAN);
     compare::<f32>(backend, metric, [&query, &index], (cols, 2), tolerance(metric, false))
+}
+
+/// An index of as many rows as the library multiplies itself, some without bounds.
+fn many(backend: &Backend, metric: Metric) -> Checked {
+    for cols in [20, 33] {
+        let mut index = normals::<f32>([9000, cols], 21);
+        for (row, value) in [(5, f64::NAN), (4000, f64::INFINITY), (8999, f64::NEG_INFINITY)] {
+            index[row][row % cols] = value;
+        }
+        index[8000] = index[17].clone();
+        let query = vec![index[17].clone(), index[5].clone(), index[8001].clone()];
+        let query = [query, normals::<f32>([9, cols], 22)].concat();
+        let fitted = NearestNeighbors::fit(upload::<f32>(&index, cols, backend), metric);
+        let queried = upload::<f32>(&query, cols, backend);
+        for fitted in [fitted.clone(), fitted.with_query_batch(5)] {
+            let found = neighbors(&fitted, Some(&queried), 7)?;
+            check(metric, &found, [&query, &index], (7, false), tolerance(metric, false))?;
+        }
+    }
+    Ok(())
 }
 
 /// A constant offset: the products cancel, direct evaluation does not.

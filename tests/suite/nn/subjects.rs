@@ -246,7 +246,10 @@ fn sampler(device: &Device, dtype: DType) -> Run {
     // All tokens, by many units.
     let broad = SamplerConfig::new().with_temperature(20.0);
     let logits = integers([9, 9000], 30, 8, (device, dtype));
-    for settings in [broad, broad.with_top_p(0.6), broad.with_min_p(0.2), broad.with_top_k(5000)] {
+    let all = [broad, broad.with_top_p(0.6), broad.with_min_p(0.2)];
+    // Equal logits, which short rows of candidates are ranked by in the drawing kernel.
+    let some = [5000, 257, 256, 250, 33, 1].map(|k| broad.with_top_k(k));
+    for settings in all.into_iter().chain(some) {
         run.integers.push(numbers(settings.init().sample(logits.clone(), 12, 3)));
     }
     run

@@ -4,7 +4,7 @@ use burn::{
     nn::{Dropout, Initializer},
     tensor::{Device, Tensor},
 };
-use sparsek::sparse::MessagePassing;
+use sparsek::{dense::add_bias, sparse::MessagePassing};
 
 use super::dropout::drop_elements;
 use crate::graph::Graph;
@@ -79,7 +79,7 @@ pub(super) fn attend(
         false => y.mean_dim(1).reshape([rows, width]),
     };
     match bias {
-        Some(bias) => y + bias.val().unsqueeze(),
+        Some(bias) => add_bias(y, bias.val()),
         None => y,
     }
 }

@@ -5,7 +5,7 @@ use burn::{
     nn::{Initializer, Linear, LinearConfig},
     tensor::{Device, Tensor},
 };
-use sparsek::sparse::spmm_with;
+use sparsek::{dense::add_bias, sparse::spmm_with};
 
 use super::dense::linear;
 use crate::graph::Graph;
@@ -82,7 +82,7 @@ impl ChebConv {
             y = y + linear(term, z.clone());
         }
         match &self.bias {
-            Some(bias) => y + bias.val().unsqueeze(),
+            Some(bias) => add_bias(y, bias.val()),
             None => y,
         }
     }

@@ -5,7 +5,7 @@ use burn::{
     nn::{Initializer, Linear, LinearConfig},
     tensor::{Device, Tensor},
 };
-use sparsek::sparse::Compressed;
+use sparsek::{dense::add_bias, sparse::Compressed};
 
 use super::{
     aggregate::{
@@ -166,7 +166,7 @@ impl GcnConv {
 
     fn add_bias(&self, y: Tensor<2>) -> Tensor<2> {
         match &self.bias {
-            Some(bias) => y + bias.val().unsqueeze(),
+            Some(bias) => add_bias(y, bias.val()),
             None => y,
         }
     }

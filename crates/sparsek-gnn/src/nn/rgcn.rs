@@ -107,7 +107,7 @@ impl RgcnConv {
                 sparsek::dense::linear(x.clone(), root.val(), bias)
             }
             None => match &self.bias {
-                Some(bias) => zeros() + bias.val().unsqueeze(),
+                Some(bias) => sparsek::dense::add_bias(zeros(), bias.val()),
                 None => zeros(),
             },
         };

@@ -34,14 +34,14 @@ mod vector;
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
 #[cfg(feature = "kernels")]
-pub use draw::{Draw, draw};
+pub use draw::{Draw, draw, draws_unsorted};
 pub use options::{Method, TopkOptions, UnknownMethod};
 #[cfg(feature = "kernels")]
 pub use remap::{Pages, Remap, remap};
 #[cfg(feature = "kernels")]
 pub use scatter::{Scatter, scatter};
 pub use types::{
-    DRAW_COUNT_BASE, DRAW_SETTINGS, MAX_COLS, MAX_ROWS, ROUTINES, Routine, SUPPORTED_DTYPES,
+    DrawSettings, MAX_COLS, MAX_ROWS, ROUTINES, Routine, SUPPORTED_DTYPES, draw_uniform,
 };
 #[cfg(feature = "kernels")]
 pub use types::{Masked, Rows, Selected};

@@ -8,18 +8,19 @@ use super::{
     threshold::search::exact_passes,
     tuning::{
         BLOCK_CUBE_UNITS, CUBE_UNITS, DELEGATE_COLS, DELEGATE_SELECTED, DELEGATE_SUBRANGES,
-        FILTER_COLS, FILTER_LIST, FILTER_ROWS, FILTER_SAMPLE_ITEMS, FILTER_UNITS, LIST_ITEMS,
-        LONG_CUBE_UNITS, LONG_ROW, LONG_SAMPLE, LONG_SAMPLE_ITEMS, LONG_SAMPLED_UNITS, MAX_LISTED,
-        MAX_UNIT_COLS, RADIX_TILE_BYTES, RADIX_UNITS, REGISTER_ITEMS, SAMPLE_ITEMS, SAMPLE_MARGIN,
-        SAMPLE_SLACK, SAMPLED_COLS, SAMPLED_COLS_PER_UNIT, SAMPLED_MAX_UNITS, SAMPLED_MIN_UNITS,
-        TILE_ITEMS, TILE_STEPS, UNIT_BLOCK,
+        FEW_ROWS_COLS, FILTER_COLS, FILTER_LIST, FILTER_ROWS, FILTER_SAMPLE_ITEMS, FILTER_UNITS,
+        LIST_ITEMS, LONG_CUBE_UNITS, LONG_ROW, LONG_SAMPLE, LONG_SAMPLE_ITEMS, LONG_SAMPLED_UNITS,
+        MAX_LISTED, MAX_UNIT_COLS, RADIX_TILE_BYTES, RADIX_UNITS, REGISTER_ITEMS, SAMPLE_ITEMS,
+        SAMPLE_MARGIN, SAMPLE_SLACK, SAMPLED_COLS, SAMPLED_COLS_PER_UNIT, SAMPLED_MAX_UNITS,
+        SAMPLED_MIN_UNITS, TILE_ITEMS, TILE_STEPS, UNIT_BLOCK,
     },
     types::{MAX_COLS, Routine, Rows},
 };
 use crate::{
     device::{
         BROWSER_REFUSAL, LLVMPIPE_JUMPS, LLVMPIPE_REFUSAL, has_plane_barrier, is_gpu, is_llvmpipe,
-        plane_size, require_arrivals, require_buffers, require_dtype, units_per_cube,
+        multiprocessors, plane_size, require_arrivals, require_buffers, require_dtype,
+        units_per_cube,
     },
     error::KernelError,
     launch::aligned,
@@ -40,6 +41,22 @@ pub(crate) struct RowProblem {
     pub starts: bool,
     pub passes: usize,
     pub key_bytes: usize,
+}
+
+impl RowProblem {
+    pub fn new(client: &Client, input: &Rows, options: &TopkOptions) -> Self {
+        Self {
+            rows: input.rows,
+            k: options.k,
+            cols: input.cols,
+            exact: options.method == Method::Exact,
+            width: masked_load_width(client, input),
+            ragged: input.lengths.is_some(),
+            starts: input.starts.is_some(),
+            passes: passes(options.method, input.dtype),
+            key_bytes: input.dtype.size().max(size_of::<u32>()),
+        }
+    }
 }
 
 /// What every path checks of rows of at most `longest` columns.
@@ -65,17 +82,7 @@ pub(crate) fn plan_rows(
     routine: Option<Routine>,
 ) -> Result<Routine, KernelError> {
     check_request(client, input, options, index, MAX_COLS)?;
-    let problem = RowProblem {
-        rows: input.rows,
-        k: options.k,
-        cols: input.cols,
-        exact: options.method == Method::Exact,
-        width: masked_load_width(client, input),
-        ragged: input.lengths.is_some(),
-        starts: input.starts.is_some(),
-        passes: passes(options.method, input.dtype),
-        key_bytes: input.dtype.size().max(size_of::<u32>()),
-    };
+    let problem = RowProblem::new(client, input, options);
     match routine {
         Some(routine) => {
             check(routine, client, &problem)?;
@@ -125,8 +132,16 @@ fn list_room(client: &Client) -> usize {
     client.properties().hardware.max_shared_memory_size / (2 * size_of::<u32>())
 }
 
-/// More units mean fewer cubes on a chip; fewer mean longer lists.
-pub(crate) fn sampled_units(client: &Client, cols: usize) -> u32 {
+/// How `sampled` reads a row.
+pub(crate) struct SampledPlan {
+    pub units: u32,
+    pub sample: SamplePlan,
+}
+
+/// Units of a cube, and its sample. More units mean fewer cubes on a chip, which few rows leave
+/// idle; fewer mean longer lists.
+pub(crate) fn sampled_plan(client: &Client, problem: &RowProblem) -> Result<SampledPlan, String> {
+    let cols = problem.cols;
     let wanted = if cols < LONG_SAMPLE {
         (cols / SAMPLED_COLS_PER_UNIT)
             .clamp(SAMPLED_MIN_UNITS, SAMPLED_MAX_UNITS)
@@ -134,7 +149,42 @@ pub(crate) fn sampled_units(client: &Client, cols: usize) -> u32 {
     } else {
         LONG_SAMPLED_UNITS
     };
-    units_per_cube(client, wanted.max(2 * plane_size(client).unwrap_or(1)))
+    let few = cols >= FEW_ROWS_COLS && problem.rows <= multiprocessors(client);
+    if few && let Ok(plan) = sampled_plan_of(client, problem, LONG_SAMPLED_UNITS) {
+        return Ok(plan);
+    }
+    sampled_plan_of(client, problem, wanted)
+}
+
+fn sampled_plan_of(
+    client: &Client,
+    problem: &RowProblem,
+    wanted: u32,
+) -> Result<SampledPlan, String> {
+    let RowProblem { cols, k, ragged, .. } = *problem;
+    let plane = plane_size(client).unwrap_or(1);
+    let count = units_per_cube(client, wanted.max(2 * plane));
+    let units = count as usize;
+    check_planes(plane as usize, units)?;
+    if cols < units * TILE_ITEMS {
+        return Err(format!(
+            "rows of {cols} elements are shorter than the {} \
+             that a cube of {units} units reads at a time",
+            units * TILE_ITEMS
+        ));
+    }
+    let room = list_room(client);
+    match sample_plan(k, cols, units, ragged) {
+        Ok(sample) if sample.list_items * units <= room => Ok(SampledPlan { units: count, sample }),
+        Ok(SamplePlan { list_items, .. }) => Err(format!(
+            "its list of {} columns exceeds half of the shared memory, {room}",
+            list_items * units
+        )),
+        Err(needed) => Err(format!(
+            "k = {k} of {cols} needs a list of {needed} columns, it holds {}",
+            units * LIST_ITEMS[LIST_ITEMS.len() - 1]
+        )),
+    }
 }
 
 pub(crate) fn cube_units(client: &Client, cols: usize) -> u32 {
@@ -302,31 +352,9 @@ fn check_delegate(client: &Client, problem: &RowProblem) -> Result<(), String> {
 }
 
 fn check_sampled(client: &Client, problem: &RowProblem) -> Result<(), String> {
-    let cols = problem.cols;
     let plane = check_candidates(client, problem)?;
-    let units = sampled_units(client, cols) as usize;
-    check_planes(plane, units)?;
-    if cols < units * TILE_ITEMS {
-        return Err(format!(
-            "rows of {cols} elements are shorter than the {} \
-             that a cube of {units} units reads at a time",
-            units * TILE_ITEMS
-        ));
-    }
     check_lists(plane, problem.width)?;
-    let room = list_room(client);
-    match sample_plan(problem.k, cols, units, problem.ragged) {
-        Ok(plan) if plan.list_items * units <= room => Ok(()),
-        Ok(SamplePlan { list_items, .. }) => Err(format!(
-            "its list of {} columns exceeds half of the shared memory, {room}",
-            list_items * units
-        )),
-        Err(needed) => Err(format!(
-            "k = {} of {cols} needs a list of {needed} columns, it holds {}",
-            problem.k,
-            units * LIST_ITEMS[LIST_ITEMS.len() - 1]
-        )),
-    }
+    sampled_plan(client, problem).map(drop)
 }
 
 /// Caps the halvings of [`Method::EarlyStop`] at those that can change the interval. With greatest

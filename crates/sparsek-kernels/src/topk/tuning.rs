@@ -33,9 +33,13 @@ pub(crate) const SAMPLED_COLS_PER_UNIT: usize = 64;
 pub(crate) const SAMPLED_MIN_UNITS: usize = 64;
 pub(crate) const SAMPLED_MAX_UNITS: usize = 256;
 pub(crate) const LONG_SAMPLED_UNITS: u32 = 512;
+/// From here as many take each of few rows.
+pub(crate) const FEW_ROWS_COLS: usize = 1 << 15;
 
 /// Candidates that a unit draws from at a time.
 pub(crate) const DRAW_ITEMS: usize = 4;
+/// Most candidates that a draw ranks itself, each against all.
+pub(crate) const DRAW_RANKED: usize = 256;
 
 // Rows in registers.
 

@@ -157,8 +157,46 @@ impl Routine {
     }
 }
 
-/// Numbers that each row of the settings of a draw holds.
-pub const DRAW_SETTINGS: usize = 6;
+/// How a token of a row is drawn.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DrawSettings {
+    /// Divides the logits; above 0.
+    pub temperature: f32,
+    /// Share of the weight to keep; above 1 keeps all.
+    pub top_p: f32,
+    /// Share of the greatest weight that others need.
+    pub min_p: f32,
+    /// Greatest candidates to keep.
+    pub count: u32,
+}
 
-/// Base of the digits of a count in the settings of a draw: f32 holds each digit exactly.
-pub const DRAW_COUNT_BASE: usize = 1 << 16;
+/// The number in [0, 1) that draws a token of `row`: 24 bits of a hash.
+pub fn draw_uniform(seed: [u32; 2], row: u32) -> f32 {
+    let mix = |x: u32| {
+        let x = (x ^ (x >> 16)).wrapping_mul(DRAW_FACTORS[0]);
+        let x = (x ^ (x >> 15)).wrapping_mul(DRAW_FACTORS[1]);
+        x ^ (x >> 16)
+    };
+    (mix(mix(row ^ seed[0]) ^ seed[1]) >> 8) as f32 / DRAW_NUMBERS
+}
+
+/// Of `lowbias32` (Wellons, 2018).
+pub(super) const DRAW_FACTORS: [u32; 2] = [0x7feb_352d, 0x846c_a68b];
+
+pub(super) const DRAW_NUMBERS: f32 = (1 << 24) as f32;
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    /// Seeds are a promise.
+    #[rstest]
+    #[case([0, 0], 0, 0.0)]
+    #[case([1, 2], 3, 15846834.0 / DRAW_NUMBERS)]
+    #[case([u32::MAX, 7], 1 << 31, 7593205.0 / DRAW_NUMBERS)]
+    fn numbers_stay(#[case] seed: [u32; 2], #[case] row: u32, #[case] expected: f32) {
+        assert_eq!(draw_uniform(seed, row), expected);
+    }
+}

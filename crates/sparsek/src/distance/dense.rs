@@ -13,8 +13,8 @@
 //! evaluation of all pairs, whatever the product rounds. Direct evaluation takes elementwise
 //! operations in a fixed order, so its bits depend on the two rows alone.
 //!
-//! **Bounds.** Tensor cores round f32 factors to TF32, so G' differs from q·x by at most
-//! ε |q| |x|, ε = 2^-9 plus the rounding of sums. ε' below also covers the rounding of norms,
+//! **Bounds.** Tensor cores round f32 factors to TF32 (on Vulkan to two bf16, less), so G' differs
+//! from q·x by at most ε |q| |x|, ε = 2^-9 plus the rounding of sums. ε' below also covers the rounding of norms,
 //! centering and direct evaluation, each some 2^-20.
 //!
 //! | form | product of | bound, in the order of distances |
@@ -28,7 +28,10 @@
 //!
 //! Cost: the product, a selection and 2 k + 16 direct evaluations per query; at worst n.
 
-use burn::tensor::{Bool, DType, Int, Tensor, TensorData};
+use burn::{
+    backend::Dispatch,
+    tensor::{Bool, DType, Float, Int, Tensor, TensorData},
+};
 use sparsek_kernels::distance::Metric;
 
 use super::{
@@ -36,7 +39,7 @@ use super::{
     neighbors::{Nearest, NearestNeighbors},
 };
 use crate::{
-    ops::distance_dtype,
+    ops::{DenseOps, distance_dtype},
     topk::{TopkOptions, topk},
 };
 
@@ -47,7 +50,11 @@ const WIDEN: usize = 8;
 /// Least index rows per candidate; of fewer, all are evaluated.
 const LEAST_FRACTION: usize = 4;
 /// Bytes of elements that are evaluated at once.
-const DIRECT_BYTES: usize = 32 << 20;
+const DIRECT_BYTES: usize = 128 << 20;
+/// Bytes of a batch's bounds.
+const BOUND_BYTES: usize = 1 << 30;
+/// Queries of a whole batch are a multiple: products take as many rows at a time.
+const WHOLE_BATCH: usize = 256;
 const RUNS: &str = "the device runs";
 
 /// How a metric evaluates two rows.
@@ -227,8 +234,8 @@ pub struct Index {
     rows: Tensor<2>,
     /// For products; zero where not usable.
     factors: Tensor<2>,
-    /// Part of the bounds: `[1, n]`.
-    offsets: Tensor<2>,
+    /// Part of the bounds: `[n]`.
+    offsets: Tensor<1>,
     /// Column means, `[1, d]`, of differences.
     means: Option<Tensor<2>>,
 }
@@ -297,7 +304,7 @@ impl Index {
                 (clean, offsets, None)
             }
         };
-        Self { form, rows, factors, offsets: offsets.transpose(), means }
+        Self { form, rows, factors, offsets: offsets.flatten(0, 1), means }
     }
 
     fn queries(&self, query: &Tensor<2>) -> Queries {
@@ -349,6 +356,12 @@ impl Index {
         Tensor::cat((0..rows).step_by(most).map(part).collect(), 1)
     }
 
+    /// Queries whose bounds fit a batch.
+    fn batch(&self) -> usize {
+        let [rows, _] = self.rows.dims();
+        BOUND_BYTES / (self.rows.dtype().size() * rows.max(1))
+    }
+
     /// Pairs that are evaluated at once.
     fn pairs(&self) -> usize {
         let row = self.rows.dims()[1] * self.rows.dtype().size();
@@ -367,10 +380,14 @@ impl Index {
         k: usize,
         candidates: usize,
     ) -> (Nearest, Tensor<2, Bool>) {
-        let products = queries.factors.matmul(self.factors.clone().transpose());
+        let bounds = Tensor::from_dispatch(<Dispatch as DenseOps>::row_products(
+            queries.factors.into_dispatch(),
+            self.factors.clone().into_dispatch(),
+            self.offsets.clone().into_dispatch(),
+        ));
         // Without sorting, candidates ascend, so the lowest of equal distances comes first.
         let options = TopkOptions::new(candidates).with_largest(false);
-        let (bounds, rows) = topk(products + self.offsets.clone(), &options, 1);
+        let (bounds, rows) = topk::<2, Float>(bounds, &options, 1);
         let distances = self.distances(queries.rows, rows.clone());
         let (distances, places) = self.nearest(distances, k);
         let worst = distances.clone().narrow(1, k - 1, 1);
@@ -393,7 +410,7 @@ impl Index {
         batch: usize,
     ) -> (Nearest, Option<Tensor<2, Bool>>) {
         let each = candidates.unwrap_or(self.rows.dims()[0]);
-        let batch = batch.min(self.pairs() / each).max(1);
+        let batch = whole_batch(batch.min(self.pairs() / each));
         let (mut distances, mut indices, mut proven) = (Vec::new(), Vec::new(), Vec::new());
         for first in (0..queries.count()).step_by(batch) {
             let count = batch.min(queries.count() - first);
@@ -451,6 +468,14 @@ impl Index {
     }
 }
 
+/// At most as many queries.
+fn whole_batch(fitting: usize) -> usize {
+    match fitting / WHOLE_BATCH {
+        0 => fitting.max(1),
+        whole => whole * WHOLE_BATCH,
+    }
+}
+
 /// Norms of rows from above, also where squares underflow: `[rows, 1]`.
 fn norm_bounds(rows: &Tensor<2>, limits: &Limits) -> Tensor<2> {
     row_sums(rows.clone().square()).add_scalar(limits.floor).sqrt()
@@ -479,7 +504,8 @@ impl NearestNeighbors<Tensor<2>> {
         for part in parts {
             let [rows, _] = part.rows.dims();
             let prepared = part.queries(query);
-            let nearest = part.search(&prepared, requested.min(rows), self.batch(rows)).await;
+            let batch = self.query_batch.unwrap_or_else(|| part.batch());
+            let nearest = part.search(&prepared, requested.min(rows), batch).await;
             found.push((first, nearest));
             first += rows;
         }
@@ -536,7 +562,8 @@ mod tests {
         let queries = prepared.queries(&query);
         let factors = truncated(prepared.factors.clone()).transpose();
         let products = truncated(queries.factors.clone()).matmul(factors);
-        let bounds = (products + prepared.offsets.clone() + queries.shifts) * queries.scales;
+        let bounds =
+            (products + prepared.offsets.clone().unsqueeze() + queries.shifts) * queries.scales;
         let bounds: Vec<f64> = bounds.into_data().iter::<f64>().collect();
         let distances = prepared.all_distances(queries.rows).into_data();
         let distances: Vec<f64> = distances.iter::<f64>().collect();

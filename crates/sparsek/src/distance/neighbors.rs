@@ -19,9 +19,9 @@ const BATCH_BYTES: usize = 512 << 20;
 
 /// Brute-force nearest neighbors among sparse or dense rows.
 ///
-/// Batches hold at most 512 MiB, of sparse rows at most an eighth of the free memory, unless set. A
-/// sparse index with above 256 MiB of column counters is searched in parts. Neither changes
-/// results.
+/// Batches hold at most 512 MiB of sparse rows' distances, at most an eighth of the free memory, or
+/// 1 GiB of dense rows', unless set. A sparse index with above 256 MiB of column counters is
+/// searched in parts. Neither changes results.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};

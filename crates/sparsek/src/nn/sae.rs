@@ -8,7 +8,7 @@ use burn::{
 };
 
 use crate::{
-    dense::{column_sums, linear, linear_compressed, linear_selected},
+    dense::{add_bias, column_sums, linear, linear_compressed, linear_selected},
     nn::support::mean,
     ops::DenseGradientOps,
     sparse::{Compressed, sparse_topk},
@@ -181,7 +181,7 @@ impl TopkSae {
                 (linear(latents, decoder.clone(), None), scores.detach(), active)
             }
         };
-        let reconstruction = sum + self.bias.val().unsqueeze();
+        let reconstruction = add_bias(sum, self.bias.val());
         let error = x - reconstruction.clone();
         let auxiliary_loss = match active {
             Some(active) => {
@@ -243,7 +243,7 @@ impl TopkSae {
             "TopkSae: rows of {} elements for a width of {width}",
             x.dims()[1]
         );
-        x - self.bias.val().unsqueeze()
+        add_bias(x, -self.bias.val())
     }
 
     /// `(x − b) W + c`. Differentiable.

@@ -1,13 +1,17 @@
 //! Sampling of tokens from logits.
 
 use burn::{
+    backend::Dispatch,
     config::Config,
-    tensor::{Int, Tensor, TensorData},
+    tensor::{Int, Tensor},
 };
-use sparsek_kernels::topk::{DRAW_COUNT_BASE, DRAW_SETTINGS};
+use sparsek_kernels::topk::DrawSettings;
 
-use super::support::uniform;
-use crate::topk::{TopkOptions, draw, topk};
+use super::support::halves;
+use crate::{
+    ops::{DrawSpec, TopkOps},
+    topk::{LongRows, TopkOptions, check, or_panic},
+};
 
 /// Settings of [`Sampler`]; each row of a batch may have its own.
 #[derive(Config, Copy, Debug, PartialEq)]
@@ -60,14 +64,15 @@ impl SamplerConfig {
         self.temperature == 0.0
     }
 
-    /// Settings of a row of `k` candidates, as the operation reads them.
-    fn of_draw(&self, k: usize, draw: f64) -> [f32; DRAW_SETTINGS] {
-        let temperature = if self.is_greedy() { 1.0 } else { self.temperature };
-        // Rounded sums must not cut rows that ask for all.
-        let top_p = if self.top_p < 1.0 { self.top_p } else { 2.0 };
-        let count = self.candidates(k);
-        let digits = [count % DRAW_COUNT_BASE, count / DRAW_COUNT_BASE].map(|digit| digit as f64);
-        [temperature, top_p, self.min_p, draw, digits[0], digits[1]].map(|x| x as f32)
+    /// Settings of a row of `k` candidates.
+    fn of_draw(&self, k: usize) -> DrawSettings {
+        DrawSettings {
+            temperature: if self.is_greedy() { 1.0 } else { self.temperature as f32 },
+            // Rounded sums must not cut rows that ask for all.
+            top_p: if self.top_p < 1.0 { self.top_p as f32 } else { 2.0 },
+            min_p: self.min_p as f32,
+            count: u32::try_from(self.candidates(k)).unwrap_or(u32::MAX),
+        }
     }
 
     fn candidates(&self, width: usize) -> usize {
@@ -85,10 +90,10 @@ impl SamplerConfig {
 /// Holtzman et al., 2020; min-p: Nguyen et al., 2024. Tokens with a logit of −∞ are never drawn,
 /// unless all are.
 ///
-/// Logits stay on the device: it selects and sorts as many candidates as the greatest `top_k`, and
-/// inverts their cumulative distribution at one number per row. The host draws these from `seed`
-/// and `step` and reads nothing, so equal arguments give equal tokens, on every backend up to
-/// rounding of probabilities. Without top-k in some row, whole rows are sorted.
+/// Logits stay on the device: it selects as many candidates as the greatest `top_k`, and inverts
+/// their cumulative distribution at one number of 24 bits per row. A hash of `seed`, `step` and the
+/// row gives this number and the host reads nothing, so equal arguments give equal tokens, on every
+/// backend up to rounding of probabilities. Without top-k in some row, whole rows are sorted.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -130,18 +135,18 @@ impl Sampler {
             "Sampler: settings of {} rows for {rows} rows of logits",
             self.rows.len()
         );
-        let logits = logits.detach();
         let settings = self.rows.iter();
         let k = settings.map(|row| row.candidates(width)).max().unwrap_or(0);
-        let options = TopkOptions::new(k).with_sorted(true);
-        let (candidates, tokens) = topk(logits, &options, 1);
-        if rows == 0 || self.rows.iter().all(SamplerConfig::is_greedy) {
-            return tokens.narrow(1, 0, 1).reshape([rows]);
-        }
-        let draws = uniform(seed, step, rows);
-        let settings = self.rows.iter().cycle().zip(draws);
-        let settings: Vec<f32> = settings.flat_map(|(row, draw)| row.of_draw(k, draw)).collect();
-        draw(candidates, tokens, TensorData::new(settings, [rows, DRAW_SETTINGS]))
+        let checked = check(&logits, &TopkOptions::new(k), 1, LongRows::One);
+        let (_, selection) = or_panic("Sampler", checked);
+        let spec = DrawSpec {
+            k,
+            index: selection.index,
+            settings: self.rows.iter().map(|row| row.of_draw(k)).collect(),
+            seed: halves(seed, step),
+        };
+        let logits = logits.detach().into_dispatch();
+        Tensor::from_dispatch(<Dispatch as TopkOps>::draw(logits, spec))
     }
 }
 

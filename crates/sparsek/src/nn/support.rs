@@ -46,7 +46,14 @@ pub fn softmax_or_zero<const D: usize>(x: Tensor<D>) -> Tensor<D> {
     softmax(x.mask_fill(none.clone(), 0.0), D - 1).mask_fill(none, 0.0)
 }
 
+/// Two numbers that `seed` and `stream` decide.
+pub fn halves(seed: u64, stream: u64) -> [u32; 2] {
+    let state = mix(seed ^ mix(stream));
+    [state as u32, (state >> 32) as u32]
+}
+
 /// Numbers in [0, 1) that `seed`, `stream` and the position decide.
+#[cfg(all(test, feature = "flex"))]
 pub fn uniform(seed: u64, stream: u64, count: usize) -> Vec<f64> {
     let state = mix(seed ^ mix(stream));
     let draw = |n: usize| {

@@ -36,6 +36,18 @@ pub trait DenseOps: Backend {
         addend: FloatTensor<Self>,
     ) -> FloatTensor<Self>;
 
+    /// `x + bias`.
+    #[fusion(dtype = x, shape = x)]
+    fn add_bias_rows(x: FloatTensor<Self>, bias: FloatTensor<Self>) -> FloatTensor<Self>;
+
+    /// `x · yᵀ + bias`, rounded as by tensor cores. No gradient.
+    #[fusion(dtype = x, shape = [x[0], y[0]].into())]
+    fn row_products(
+        x: FloatTensor<Self>,
+        y: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+    ) -> FloatTensor<Self>;
+
     /// Normalizes rows, scales by gamma, adds beta.
     #[fusion(dtype = x, shape = x)]
     fn layer_norm_rows(

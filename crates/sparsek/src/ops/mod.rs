@@ -18,5 +18,6 @@ pub use spmm::{
     BlockedEntries, CompressedSpec, Factor, Factors, Operator, SpmmGradientOps, SpmmOps,
 };
 pub use topk::{
-    Bounds, IndexMap, Outcome, SelectedBuffers, TopkGradientOps, TopkOps, TopkSpec, VectorSpec,
+    Bounds, DrawSpec, IndexMap, Outcome, SelectedBuffers, TopkGradientOps, TopkOps, TopkSpec,
+    VectorSpec,
 };

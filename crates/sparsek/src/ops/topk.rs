@@ -11,7 +11,7 @@ use burn::{
 };
 #[cfg(feature = "cubecl")]
 use cubecl::{client::Client, server::Handle};
-use sparsek_kernels::topk::{TopkOptions, VectorOptions};
+use sparsek_kernels::topk::{DrawSettings, TopkOptions, VectorOptions};
 
 /// A selection along the last dimension.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -29,6 +29,26 @@ pub struct VectorSpec {
     pub options: VectorOptions,
     /// Index dtype.
     pub index: IntDType,
+}
+
+/// A draw of one token per row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DrawSpec {
+    /// Candidates of a row: its greatest logits.
+    pub k: usize,
+    /// Dtype of the tokens.
+    pub index: IntDType,
+    /// One for all rows, or one per row.
+    pub settings: Vec<DrawSettings>,
+    /// Decides the numbers, with the row.
+    pub seed: [u32; 2],
+}
+
+impl DrawSpec {
+    /// Selection of the candidates.
+    pub(crate) fn candidates(&self, sorted: bool) -> TopkSpec {
+        TopkSpec { options: TopkOptions::new(self.k).with_sorted(sorted), index: self.index }
+    }
 }
 
 /// Valid elements of each row.
@@ -102,7 +122,7 @@ pub type Outcome = Result<SelectedBuffers, String>;
 
 #[cfg(feature = "fusion")]
 mod shapes {
-    use super::{BoundsMetadata, TopkSpec, VectorSpec};
+    use super::{BoundsMetadata, DrawSpec, TopkSpec, VectorSpec};
     use burn::{
         backend::fusion::custom::TensorSpec,
         tensor::{DType, Shape},
@@ -131,8 +151,8 @@ mod shapes {
         (TensorSpec::new(shape, input.dtype), indices)
     }
 
-    pub(super) fn drawn(tokens: &TensorSpec) -> TensorSpec {
-        TensorSpec::new(Shape::from([tokens.shape[0]]), tokens.dtype)
+    pub(super) fn drawn(logits: &TensorSpec, spec: &DrawSpec) -> TensorSpec {
+        TensorSpec::new(Shape::from([logits.shape[0]]), DType::from(spec.index))
     }
 
     pub(super) fn with_last(shape: &Shape, last: usize) -> Shape {
@@ -200,14 +220,9 @@ pub trait TopkOps: Backend {
         page: usize,
     ) -> IntTensor<Self>;
 
-    /// Draws a token of each row of sorted candidates: `[rows, k]` → `[rows]`. Settings as in
-    /// `sparsek_kernels::topk::Draw`. No gradient.
-    #[fusion(meta = |_values, tokens, _settings| shapes::drawn(tokens))]
-    fn draw(
-        values: FloatTensor<Self>,
-        tokens: IntTensor<Self>,
-        settings: FloatTensor<Self>,
-    ) -> IntTensor<Self>;
+    /// Draws a token of each row of logits: `[rows, tokens]` → `[rows]`. No gradient.
+    #[fusion(meta = shapes::drawn)]
+    fn draw(logits: FloatTensor<Self>, spec: DrawSpec) -> IntTensor<Self>;
 
     /// Values and indices of a vector.
     #[fusion(meta = shapes::of_vector)]

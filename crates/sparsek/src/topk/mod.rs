@@ -4,8 +4,6 @@
 //! the function of the same name with `try_` returns the error. [`topk_sharded`] returns
 //! [`ShardedError`], [`TopkStream`] [`StreamError`].
 
-#[cfg(feature = "nn")]
-mod draw;
 mod error;
 mod extension;
 mod lists;
@@ -21,8 +19,6 @@ mod small_int;
 mod stream;
 mod vector;
 
-#[cfg(feature = "nn")]
-pub(crate) use draw::draw;
 pub use error::TopkError;
 pub(crate) use error::or_panic;
 pub use extension::TopkExt;
@@ -38,6 +34,8 @@ pub use ragged::{
     RowBounds, argtopk_ragged, topk_mask_ragged, topk_ragged, try_argtopk_ragged,
     try_topk_mask_ragged, try_topk_ragged,
 };
+#[cfg(feature = "nn")]
+pub(crate) use request::check;
 pub(crate) use request::{LongRows, check_indexed};
 pub use rows::{argtopk, topk, try_argtopk, try_topk};
 pub use sharded::{ShardedError, topk_sharded};

@@ -181,8 +181,9 @@ fn launch(
     };
     let biased = u32::from(bias.is_some());
     let dim = CubeDim::new_2d(LANES, PLANES as u32);
-    let grid = Grid::new(client, blocks * workers, dim, x.extent(4).max(elements))?;
     let matrix = weight.inputs * weight.outputs;
+    let largest = x.extent(4).max(elements).max(matrix);
+    let grid = Grid::new(client, blocks * workers, dim, largest)?;
     let source = || argument(rows.handle, "rows", rows.dtype, x.extent(config.load));
     // Unused buffers take the place of absent ones.
     let bias = match bias {

@@ -26,7 +26,10 @@ use crate::{
     topk::{
         key::{Element, is_single, with_element},
         options::{Method, MethodKind},
-        plan::{cube_units, listed, load_widths, masked_load_width, sample_plan, sampled_units},
+        plan::{
+            RowProblem, SampledPlan, cube_units, listed, load_widths, masked_load_width,
+            sampled_plan,
+        },
         threshold::{early_stop::CODE_BITS, normal::normal_launch},
         tuning::{
             BITWISE_SHARE, BLOCK_CUBE_UNITS, BUSY_UNITS, COUNTED_MIDPOINTS, DELEGATE_LIST_ITEMS,
@@ -322,10 +325,9 @@ impl Job<'_> {
 
     fn sampled<E: Element>(&self, target: Target) -> Result<(), KernelError> {
         let cols = self.input.cols;
-        let units = sampled_units(self.client, cols);
-        let ragged = self.input.lengths.is_some();
-        let plan = sample_plan(self.options.k, cols, units as usize, ragged);
-        let plan = plan.expect("checked by select");
+        let problem = RowProblem::new(self.client, self.input, self.options);
+        let plan = sampled_plan(self.client, &problem);
+        let SampledPlan { units, sample: plan } = plan.expect("checked by select");
         let width = self.load_width();
         let (values, indices) = self.cleared_outputs(&target)?;
         let sample = self.team(units, width, plan.sample_items, true);

@@ -52,6 +52,29 @@ impl<B: Backend + DenseOps + DenseGradientOps, const N: usize> Backward<B, N> fo
 }
 
 #[derive(Debug)]
+struct BiasGradient;
+
+impl<B: Backend + DenseOps> Backward<B, 2> for BiasGradient {
+    type State = ();
+
+    fn backward(
+        self,
+        ops: Ops<Self::State, 2>,
+        grads: &mut Gradients,
+        _checkpointer: &mut Checkpointer,
+    ) {
+        let upstream = grads.consume::<B>(&ops.node);
+        let [node_x, node_bias] = ops.parents;
+        if let Some(node) = node_bias {
+            grads.register::<B>(node.id, B::column_sums(upstream.clone()));
+        }
+        if let Some(node) = node_x {
+            grads.register::<B>(node.id, upstream);
+        }
+    }
+}
+
+#[derive(Debug)]
 struct CompressedLinearGradient;
 
 #[derive(Clone, Debug)]
@@ -226,6 +249,21 @@ impl<B: Backend + DenseOps + DenseGradientOps, C: CheckpointStrategy> DenseOps f
         let output = B::linear_rows_added(x.clone(), weight.clone(), bias, addend);
         let kind = LinearGradient.prepare::<C>(nodes).compute_bound().stateful();
         finish(kind, [x, weight], output)
+    }
+
+    fn add_bias_rows(x: FloatTensor<Self>, bias: FloatTensor<Self>) -> FloatTensor<Self> {
+        let nodes = [x.node(), bias.node()];
+        let output = B::add_bias_rows(x.into_primitive(), bias.into_primitive());
+        finish(BiasGradient.prepare::<C>(nodes).compute_bound().stateful(), (), output)
+    }
+
+    fn row_products(
+        x: FloatTensor<Self>,
+        y: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        let [x, y, bias] = [x, y, bias].map(|tensor| tensor.into_primitive());
+        Self::FloatTensorPrimitive::new(B::row_products(x, y, bias))
     }
 
     fn layer_norm_rows(

@@ -12,7 +12,7 @@ use burn_autodiff::{
 };
 
 use super::tracking::finish;
-use crate::ops::{Bounds, IndexMap, TopkGradientOps, TopkOps, TopkSpec, VectorSpec};
+use crate::ops::{Bounds, DrawSpec, IndexMap, TopkGradientOps, TopkOps, TopkSpec, VectorSpec};
 
 /// State: indices and row length.
 #[derive(Debug)]
@@ -126,12 +126,8 @@ impl<B: Backend + TopkOps + TopkGradientOps, C: CheckpointStrategy> TopkOps for 
         B::remap(indices, map, page)
     }
 
-    fn draw(
-        values: FloatTensor<Self>,
-        tokens: IntTensor<Self>,
-        settings: FloatTensor<Self>,
-    ) -> IntTensor<Self> {
-        B::draw(values.into_primitive(), tokens, settings.into_primitive())
+    fn draw(logits: FloatTensor<Self>, spec: DrawSpec) -> IntTensor<Self> {
+        B::draw(logits.into_primitive(), spec)
     }
 
     fn topk_vector_float(

@@ -59,7 +59,18 @@ fn product(
     bias: Option<&CubeTensor>,
     addend: Option<&CubeTensor>,
 ) -> Option<CubeTensor> {
-    if x.shape()[0] < TALL_ROWS || !matrix.fits(&x.client, &rows(x).into()) {
+    let many = x.shape()[0] >= TALL_ROWS;
+    many.then(|| product_of_any(x, matrix, bias, addend)).flatten()
+}
+
+/// `None` if the device cannot.
+fn product_of_any(
+    x: &CubeTensor,
+    matrix: &Weight,
+    bias: Option<&CubeTensor>,
+    addend: Option<&CubeTensor>,
+) -> Option<CubeTensor> {
+    if !matrix.fits(&x.client, &rows(x).into()) {
         return None;
     }
     let x = pitched(x);
@@ -137,6 +148,24 @@ impl DenseOps for CubeBackend {
         addend: FloatTensor<Self>,
     ) -> FloatTensor<Self> {
         linear(x, weight, Some(bias), Some(addend))
+    }
+
+    fn add_bias_rows(x: FloatTensor<Self>, bias: FloatTensor<Self>) -> FloatTensor<Self> {
+        let [width] = bias.shape().dims();
+        Self::float_add(x, Self::float_reshape(bias, [1, width].into()))
+    }
+
+    fn row_products(
+        x: FloatTensor<Self>,
+        y: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        let [outputs, inputs] = y.shape().dims();
+        let [y, bias] = [y, bias].map(into_contiguous);
+        let matrix = Weight { handle: &y.handle, inputs, outputs, strides: [1, inputs] };
+        let many = outputs >= TALL_ROWS;
+        let own = many.then(|| product_of_any(&x, &matrix, Some(&bias), None)).flatten();
+        own.unwrap_or_else(|| CubeBackend::linear(x, CubeBackend::float_transpose(y), Some(bias)))
     }
 
     fn layer_norm_rows(

@@ -16,7 +16,8 @@ use sparsek_kernels::topk::{self, Draw, Pages, Remap, Rows, Scatter};
 
 use super::tensor::{expect, tensor};
 use crate::ops::{
-    Bounds, IndexMap, Outcome, SelectedBuffers, TopkGradientOps, TopkOps, TopkSpec, VectorSpec,
+    Bounds, DrawSpec, IndexMap, Outcome, SelectedBuffers, TopkGradientOps, TopkOps, TopkSpec,
+    VectorSpec,
 };
 
 fn with_last(shape: &Shape, last: usize) -> Shape {
@@ -246,21 +247,20 @@ impl TopkOps for CubeBackend {
         tensor(&indices, mapped, shape, indices.dtype)
     }
 
-    fn draw(
-        values: FloatTensor<Self>,
-        tokens: IntTensor<Self>,
-        settings: FloatTensor<Self>,
-    ) -> IntTensor<Self> {
-        let [values, tokens, settings] = [values, tokens, settings].map(into_contiguous);
+    fn draw(logits: FloatTensor<Self>, spec: DrawSpec) -> IntTensor<Self> {
+        let sorted = !topk::draws_unsorted(&logits.client, spec.k);
+        let (values, tokens) = select(logits, Bounds::Whole, &spec.candidates(sorted));
         let shape = values.shape();
         let request = Draw {
             values: &values.handle,
             dtype: dtype_to_elem_type(values.dtype),
             tokens: &tokens.handle,
             index: dtype_to_elem_type(tokens.dtype),
-            settings: &settings.handle,
+            sorted,
+            settings: &spec.settings,
+            seed: spec.seed,
             rows: shape[0],
-            k: shape[1],
+            k: spec.k,
         };
         let drawn = expect("draw", topk::draw(&values.client, &request));
         tensor(&values, drawn, Shape::from([shape[0]]), tokens.dtype)

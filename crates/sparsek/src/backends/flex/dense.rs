@@ -102,6 +102,19 @@ impl DenseOps for Flex {
         Self::float_add(Self::linear(x, weight, Some(bias)), addend)
     }
 
+    fn add_bias_rows(x: FloatTensor<Self>, bias: FloatTensor<Self>) -> FloatTensor<Self> {
+        let width = bias.layout().shape()[0];
+        Self::float_add(x, Self::float_reshape(bias, [1, width].into()))
+    }
+
+    fn row_products(
+        x: FloatTensor<Self>,
+        y: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        Self::linear(x, Self::float_transpose(y), Some(bias))
+    }
+
     fn layer_norm_rows(
         x: FloatTensor<Self>,
         gamma: FloatTensor<Self>,

@@ -11,7 +11,7 @@ use burn::{
     tensor::{DType, ElementConversion, Shape, TensorData},
 };
 use burn_flex::FlexTensor;
-use sparsek_kernels::topk::{DRAW_COUNT_BASE, DRAW_SETTINGS};
+use sparsek_kernels::topk::{DrawSettings, draw_uniform};
 
 use super::{
     element::{filled, from_vec, with_element, with_float, with_index},
@@ -19,7 +19,8 @@ use super::{
     select::{Key, Selector},
 };
 use crate::ops::{
-    Bounds, IndexMap, Outcome, SelectedBuffers, TopkGradientOps, TopkOps, TopkSpec, VectorSpec,
+    Bounds, DrawSpec, IndexMap, Outcome, SelectedBuffers, TopkGradientOps, TopkOps, TopkSpec,
+    VectorSpec,
 };
 
 fn with_last(shape: &Shape, last: usize) -> Shape {
@@ -206,11 +207,11 @@ fn gather(input: FlexTensor, places: TensorData, spec: &TopkSpec) -> (FlexTensor
     (values, Flex::int_select(FlexTensor::from_data(places), 0, positions))
 }
 
-/// Place of the drawn candidate of a row.
-fn drawn(logits: &[f64], settings: &[f32]) -> usize {
-    let [temperature, top_p, min_p, uniform] = [0, 1, 2, 3].map(|i| f64::from(settings[i]));
-    let count = settings[4] as usize + settings[5] as usize * DRAW_COUNT_BASE;
-    let weights = logits[..count.min(logits.len())].iter();
+/// Place of the drawn candidate of a row, the greatest first.
+fn drawn(logits: &[f64], settings: &DrawSettings, uniform: f32) -> usize {
+    let DrawSettings { temperature, top_p, min_p, count } = *settings;
+    let [temperature, top_p, min_p, uniform] = [temperature, top_p, min_p, uniform].map(f64::from);
+    let weights = logits[..logits.len().min(count as usize)].iter();
     let weight = |x: &f64| ((x - logits[0]) / temperature).exp();
     // NaN and infinities weigh nothing.
     let weights = weights.map(weight).map(|w| if w.is_finite() { w } else { 0.0 });
@@ -233,15 +234,16 @@ fn drawn(logits: &[f64], settings: &[f32]) -> usize {
     passed.count().min(kept - 1)
 }
 
-fn draw(values: FlexTensor, tokens: FlexTensor, settings: FlexTensor) -> FlexTensor {
-    let [values, tokens, settings] = [values, tokens, settings].map(|x| x.to_contiguous());
+fn draw(logits: FlexTensor, spec: &DrawSpec) -> FlexTensor {
+    let (values, tokens) = pairs(logits, Bounds::Whole, &spec.candidates(true));
     let [rows, k] = [0, 1].map(|dim| values.layout().shape()[dim]);
-    let settings: &[f32] = settings.as_slice().expect("contiguous settings in f32");
     let places = with_float!(values.dtype(), E => {
         let values: &[E] = values.as_slice().expect("contiguous");
         parallel::collect(rows, &|row| {
             let logits = values[row * k..][..k].iter().map(|x| x.elem::<f64>());
-            drawn(&logits.collect::<Vec<_>>(), &settings[row * DRAW_SETTINGS..])
+            let settings = &spec.settings[row % spec.settings.len()];
+            let uniform = draw_uniform(spec.seed, row as u32);
+            drawn(&logits.collect::<Vec<_>>(), settings, uniform)
         })
     });
     with_index!(tokens.dtype(), I => {
@@ -325,12 +327,8 @@ impl TopkOps for Flex {
         remap(indices, map, page)
     }
 
-    fn draw(
-        values: FloatTensor<Self>,
-        tokens: IntTensor<Self>,
-        settings: FloatTensor<Self>,
-    ) -> IntTensor<Self> {
-        draw(values, tokens, settings)
+    fn draw(logits: FloatTensor<Self>, spec: DrawSpec) -> IntTensor<Self> {
+        draw(logits, &spec)
     }
 
     fn topk_vector_float(
