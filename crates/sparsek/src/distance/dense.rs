@@ -13,9 +13,9 @@
 //! evaluation of all pairs, whatever the product rounds. Direct evaluation takes elementwise
 //! operations in a fixed order, so its bits depend on the two rows alone.
 //!
-//! **Bounds.** Tensor cores round f32 factors to TF32 (on Vulkan to two bf16, less), so G' differs
-//! from q·x by at most ε |q| |x|, ε = 2^-9 plus the rounding of sums. ε' below also covers the rounding of norms,
-//! centering and direct evaluation, each some 2^-20.
+//! **Bounds.** Tensor cores round f32 factors to TF32, on Vulkan to two bf16, which is less. So G'
+//! differs from q·x by at most ε |q| |x|, ε = 2^-9 plus the rounding of sums. ε' below also covers
+//! the rounding of norms, centering and direct evaluation, each some 2^-20.
 //!
 //! | form | product of | bound, in the order of distances |
 //! |---|---|---|
