@@ -106,24 +106,6 @@ fn training(epochs: &[&Line], peers: &[Group]) -> String {
     }
 }
 
-pub fn convolutions(lines: &[Line]) -> String {
-    let gib = |bytes: Option<f64>| cell(bytes.map(|bytes| bytes / f64::from(1 << 30)));
-    let head = ["layer, graph, width", "backend", "ms", "PyG, ms", "peak, GiB", "PyG, GiB"];
-    let mut table = Table::new(head);
-    for group in groups(lines, &["case", "backend"]) {
-        let ours = group.median("ms");
-        table.row([
-            format!("`{}`", group.text("case")),
-            group.text("backend").into(),
-            cell(ours),
-            over(group.median("torch_ms"), ours),
-            gib(group.median("peak_bytes")),
-            gib(group.median("torch_peak_bytes")),
-        ]);
-    }
-    table.markdown()
-}
-
 pub fn linear(lines: &[Line]) -> String {
     let (ours, peers) = split(lines);
     let ours = groups(ours, &["backend", "case", "method"]);

@@ -5,9 +5,11 @@ use std::collections::BTreeSet;
 use super::{
     distances::{dense, distances},
     figures::Figure,
-    graphs::{convolutions, linear, maxk, products},
+    graphs::{linear, maxk, products},
     records::{Benches, Line},
-    selection::{latency, layers, rows, shards, startup, statistics, stream, vectors},
+    selection::{
+        convolutions, latency, layers, rows, shards, startup, statistics, stream, vectors,
+    },
     table::extremes,
 };
 

@@ -131,7 +131,17 @@ pub fn latency(lines: &[Line]) -> String {
 }
 
 pub fn layers(lines: &[Line]) -> String {
-    let mut table = Table::new(["case", "backend", "ms", "PyTorch, ms"]);
+    layers_beside(lines, "case", "PyTorch")
+}
+
+pub fn convolutions(lines: &[Line]) -> String {
+    layers_beside(lines, "layer, graph, width", "PyG")
+}
+
+fn layers_beside(lines: &[Line], cases: &str, peer: &str) -> String {
+    let gib = |bytes: Option<f64>| cell(bytes.map(|bytes| bytes / f64::from(1 << 30)));
+    let [times, peaks] = ["ms", "GiB"].map(|unit| format!("{peer}, {unit}"));
+    let mut table = Table::new([cases, "backend", "ms", &times, "peak, GiB", &peaks]);
     for group in groups(lines, &["case", "backend"]) {
         let ours = group.median("ms");
         table.row([
@@ -139,6 +149,8 @@ pub fn layers(lines: &[Line]) -> String {
             group.text("backend").into(),
             cell(ours),
             over(group.median("torch_ms"), ours),
+            gib(group.median("peak_bytes")),
+            gib(group.median("torch_peak_bytes")),
         ]);
     }
     table.markdown()
