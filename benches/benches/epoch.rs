@@ -4,7 +4,7 @@ mod common;
 
 use criterion::{Criterion, Throughput};
 use sparsek::topk::Method;
-use sparsek_bench::spmm::Training;
+use sparsek_bench::spmm::{Model, Training};
 use sparsek_gnn::{
     datasets::power_law::{PowerLawConfig, power_law},
     nn::Activation,
@@ -27,7 +27,7 @@ fn epoch(criterion: &mut Criterion, backend: &Backend) {
         (32, Method::EarlyStop(4), "early:4"),
     ] {
         let activation = Activation::MaxK { k, method };
-        let training = Training::new(&backend.device, &data, &train, activation);
+        let training = Training::new(&backend.device, &data, &train, Model::Sage, activation);
         let name = format!("{}/k={k}/{text}", config.name);
         common::bench(&mut group, &name, edges.clone(), || training.ready());
     }

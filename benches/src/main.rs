@@ -15,7 +15,7 @@ use clap::Parser;
 use sparsek::io::print::{lost, note};
 use sparsek_bench::{
     compare, convolutions, dense, distance, latency, layers, linear,
-    paper::{row_chart, rtopk, vector_chart},
+    paper::{reproduce, row_chart, rtopk, vector_chart},
     report, spmm, startup, table, topk, vector,
 };
 use sparsek_tests::backend::Kind;
@@ -51,6 +51,8 @@ enum Command {
     Layers(layers::Arguments),
     /// Whole programs with a cold and a warm kernel cache.
     Startup(startup::Arguments),
+    /// Paper: the figures of a paper beside ours, measured now.
+    Paper(reproduce::Arguments),
     /// Paper: the statistics of RTop-K's Tables 1, 2 and 5.
     RtopkStats(rtopk::Arguments),
     /// Paper: a chart of `topk` records after RTop-K's Fig. 4.
@@ -131,6 +133,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Latency(arguments) => latency::run(&arguments),
         Command::Layers(arguments) => layers::run(&arguments),
         Command::Startup(arguments) => startup::run(&arguments),
+        Command::Paper(arguments) => reproduce::run(&arguments),
         Command::RtopkStats(arguments) => rtopk::run(&arguments),
         Command::Plot(arguments) => row_chart::run(&arguments),
         Command::PlotVectors(arguments) => vector_chart::run(&arguments),

@@ -124,6 +124,9 @@ pub struct EpochRecord {
     pub method: String,
     pub dist: String,
     pub graph: String,
+    /// None for GraphSAGE.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
     pub nodes: usize,
     pub edges: usize,
     pub features: usize,

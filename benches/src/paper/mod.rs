@@ -5,6 +5,7 @@ pub mod distance_figures;
 pub mod distance_table;
 pub mod epoch_table;
 mod exponents;
+pub mod reproduce;
 pub mod row_chart;
 pub mod rtopk;
 pub mod vector_chart;

@@ -5,11 +5,11 @@ use burn::tensor::{Device, Distribution, Tensor};
 use sparsek::{sparse::sparse_topk, topk::Method as Selection};
 use sparsek_gnn::{
     datasets::NodeDataset,
-    nn::{Activation, Architecture, MaxKModelConfig, Representation},
+    nn::{Activation, MaxKModelConfig, Representation},
     train::{Epochs, TrainConfig, Trainer},
 };
 
-use super::types::{Bench, Method, Source};
+use super::types::{Bench, Method, Model, Source};
 use crate::{
     record::{self, EpochRecord},
     timing::{Median, Ready, measure_ahead, measure_tensors, wall_clock},
@@ -22,7 +22,7 @@ const CHECKED: usize = 4;
 /// factors to 11 bits.
 const TOLERANCE: f64 = 1e-2;
 
-pub fn run(bench: &Bench, source: &Source) -> anyhow::Result<()> {
+pub fn run(bench: &Bench, source: &Source) -> anyhow::Result<Vec<EpochRecord>> {
     let arguments = bench.arguments;
     let mut all = Vec::new();
     if arguments.methods.contains(&Method::EpochRelu) {
@@ -34,8 +34,9 @@ pub fn run(bench: &Bench, source: &Source) -> anyhow::Result<()> {
             k.map(move |&k| Activation::MaxK { k, method })
         }));
     }
+    let mut records = Vec::new();
     if all.is_empty() {
-        return Ok(());
+        return Ok(records);
     }
     let data = source.dataset(arguments.seed)?;
     let device = &bench.backend.device;
@@ -45,15 +46,16 @@ pub fn run(bench: &Bench, source: &Source) -> anyhow::Result<()> {
     })?;
     let config = TrainConfig::new().with_lr(0.01).with_seed(arguments.seed);
     for activation in all {
-        let training = Training::new(device, &data, &config, activation);
+        let training = Training::new(device, &data, &config, arguments.model, activation);
         let record = one(bench, source, &training, upload_ms)
             .with_context(|| format!("{}, {activation}", source.name))?;
         say!("{}", line(&record));
         if let Some(path) = &arguments.json {
             record::append(path, &record)?;
         }
+        records.push(record);
     }
-    Ok(())
+    Ok(records)
 }
 
 /// Full-batch training with an activation.
@@ -71,11 +73,13 @@ impl<'a> Training<'a> {
         device: &'a Device,
         data: &'a NodeDataset,
         config: &'a TrainConfig,
+        model: Model,
         activation: Activation,
     ) -> Self {
         let (features, classes) = (data.feature_width(), data.classes());
+        let architecture = model.architecture();
         let model = |form| {
-            MaxKModelConfig::new(Architecture::Sage, features, HIDDEN, classes)
+            MaxKModelConfig::new(architecture, features, HIDDEN, classes)
                 .with_layers(LAYERS)
                 .with_activation(activation)
                 .with_form(form)
@@ -169,12 +173,17 @@ fn one(
         None => Method::EpochRelu,
         Some(_) => Method::Epoch,
     };
+    let (named, model) = match bench.arguments.model {
+        Model::Sage => (source.name.clone(), None),
+        other => (format!("{} {}", source.name, other.name()), Some(other.name().into())),
+    };
     Ok(EpochRecord {
         bench: "spmm".into(),
         case: match selection {
-            None => source.name.clone(),
-            Some((k, _)) => format!("{} k={k}", source.name),
+            None => named,
+            Some((k, _)) => format!("{named} k={k}"),
         },
+        model,
         backend: bench.arguments.backend.to_string(),
         device: bench.backend.label.clone(),
         dtype: "f32".into(),
@@ -245,7 +254,8 @@ mod tests {
         let data = source.dataset(5).unwrap();
         let activation = Activation::MaxK { k: arguments.k[0], method: arguments.selections[0] };
         let config = TrainConfig::new().with_lr(0.01);
-        let training = Training::new(&bench.backend.device, &data, &config, activation);
+        let training =
+            Training::new(&bench.backend.device, &data, &config, arguments.model, activation);
         let record = one(&bench, &source, &training, 1.0).unwrap();
         assert_eq!(record.case, "reddit-size/1000 k=32");
         assert_eq!(record.topk.as_deref(), Some("early:4"));

@@ -10,7 +10,8 @@ mod types;
 
 use anyhow::ensure;
 
-use self::types::{Bench, Method};
+use self::types::Bench;
+pub use self::types::{Method, Model};
 pub use self::{
     epoch::Training,
     operands::number,
@@ -18,9 +19,14 @@ pub use self::{
     types::Arguments,
 };
 pub(crate) use self::{graph::longest, types::Source};
-use crate::copy;
+use crate::{copy, record::EpochRecord};
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    records(arguments).map(drop)
+}
+
+/// Runs everything and returns the records of epochs.
+pub fn records(arguments: &Arguments) -> anyhow::Result<Vec<EpochRecord>> {
     let backend = arguments.backend.open().map_err(anyhow::Error::msg)?;
     let mut methods = Method::PRODUCTS.iter();
     ensure!(
@@ -31,20 +37,21 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let copy_gbps = copy::backend_rate(&backend)?;
     say!("{} ({}): copy {copy_gbps:.0} GB/s", arguments.backend, backend.label);
     let bench = Bench { backend, arguments, copy_gbps };
+    let mut epochs = Vec::new();
     for config in &arguments.graphs {
-        source(&bench, &Source::synthetic(config, arguments.seed)?)?;
+        epochs.extend(source(&bench, &Source::synthetic(config, arguments.seed)?)?);
     }
     for prefix in &arguments.files {
-        source(&bench, &Source::file(prefix)?)?;
+        epochs.extend(source(&bench, &Source::file(prefix)?)?);
     }
     for folder in &arguments.folders {
-        source(&bench, &Source::folder(folder)?)?;
+        epochs.extend(source(&bench, &Source::folder(folder)?)?);
     }
-    Ok(())
+    Ok(epochs)
 }
 
 /// Runs the products, then the epochs of one graph.
-fn source(bench: &Bench, source: &Source) -> anyhow::Result<()> {
+fn source(bench: &Bench, source: &Source) -> anyhow::Result<Vec<EpochRecord>> {
     if let Some(prefix) = &bench.arguments.dump {
         graph::write(source.graph.pattern(), prefix)?;
     }

@@ -9,7 +9,7 @@ use sparsek::topk::Method as Selection;
 use sparsek_gnn::{
     Graph,
     datasets::{NodeDataset, graphsaint, noise::Noise, power_law::PowerLawConfig},
-    nn::method_from_str,
+    nn::{Architecture, method_from_str},
 };
 use sparsek_tests::backend::{Backend, Kind};
 
@@ -23,8 +23,8 @@ pub struct Arguments {
     /// Where to run.
     #[arg(long)]
     pub backend: Kind,
-    /// A synthetic graph, reddit-size or products-size, or a fraction: reddit-size/100; may be
-    /// repeated.
+    /// A synthetic graph: flickr-size, yelp-size, reddit-size, products-size, or a fraction,
+    /// reddit-size/100; may be repeated.
     #[arg(long = "graph")]
     pub graphs: Vec<PowerLawConfig>,
     /// A graph as raw int32 files PREFIX.indptr and PREFIX.indices; may be repeated.
@@ -54,12 +54,65 @@ pub struct Arguments {
         value_parser = method_from_str
     )]
     pub selections: Vec<Selection>,
+    /// Convolution of epochs.
+    #[arg(long, value_enum, default_value_t = Model::Sage)]
+    pub model: Model,
     /// Seed of synthetic data and of model parameters.
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
     /// Appends one JSON line for each graph, k and method.
     #[arg(long)]
     pub json: Option<PathBuf>,
+}
+
+impl Arguments {
+    /// Epochs with the exact selection of k elements, on a synthetic graph; without records.
+    pub fn epochs(backend: Kind, graph: PowerLawConfig, model: Model, k: usize) -> Self {
+        Self {
+            backend,
+            graphs: vec![graph],
+            files: Vec::new(),
+            folders: Vec::new(),
+            dump: None,
+            k: vec![k],
+            width: 256,
+            methods: vec![Method::Epoch],
+            selections: vec![Selection::Exact],
+            model,
+            seed: 0,
+            json: None,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Model {
+    /// GraphSAGE with the mean of neighbors.
+    Sage,
+    /// GCN.
+    Gcn,
+    /// GIN without a network.
+    Gin,
+}
+
+impl Model {
+    pub const ALL: [Self; 3] = [Self::Sage, Self::Gcn, Self::Gin];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sage => "sage",
+            Self::Gcn => "gcn",
+            Self::Gin => "gin",
+        }
+    }
+
+    pub(crate) fn architecture(self) -> Architecture {
+        match self {
+            Self::Sage => Architecture::Sage,
+            Self::Gcn => Architecture::Gcn,
+            Self::Gin => Architecture::Gin,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -119,6 +172,7 @@ pub struct Source {
     pub graph: Graph,
     /// Features and classes of a data set; without them epochs train on noise.
     data: Option<NodeDataset>,
+    noise: Noise,
 }
 
 impl Source {
@@ -130,7 +184,13 @@ impl Source {
             Ok(())
         })?;
         say!("{} (synthetic): made in {:.1} s", config.name, ms / 1e3);
-        Ok(Self { name: config.name, dist: "synthetic", graph: graph.expect("made"), data: None })
+        Ok(Self {
+            name: config.name,
+            dist: "synthetic",
+            graph: graph.expect("made"),
+            data: None,
+            noise: config.noise,
+        })
     }
 
     pub fn file(prefix: &Path) -> anyhow::Result<Self> {
@@ -139,6 +199,7 @@ impl Source {
             dist: "data",
             graph: graph::read(prefix)?.try_into()?,
             data: None,
+            noise: Noise::default(),
         })
     }
 
@@ -149,11 +210,12 @@ impl Source {
             dist: "data",
             graph: data.graph().clone(),
             data: Some(data),
+            noise: Noise::default(),
         })
     }
 
     pub fn dataset(&self, seed: u64) -> anyhow::Result<NodeDataset> {
-        let noise = Noise { seed, ..Noise::default() };
+        let noise = Noise { seed, ..self.noise };
         Ok(match &self.data {
             Some(data) => data.clone(),
             None => noise.dataset(&self.name, self.graph.clone())?,

@@ -13,6 +13,7 @@ pub use arguments::{Arguments, distribution};
 pub use check::{Output, check};
 pub use kernels::checked_selection;
 pub use problem::{Form, Problem, seeded_rows};
+pub use tensors::burn;
 
 use crate::{
     case::RowCase,
@@ -83,7 +84,7 @@ impl Bench<'_> {
             let times =
                 ready(&self.backend, &problem).and_then(Ready::measure).with_context(context)?;
             if self.arguments.burn && burn_ms.is_none() {
-                burn_ms = tensors::burn(&self.backend.device, &problem).with_context(context)?;
+                burn_ms = burn(&self.backend.device, &problem).with_context(context)?;
             }
             let record = Record {
                 bench: "topk".into(),

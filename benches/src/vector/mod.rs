@@ -4,7 +4,7 @@ mod problem;
 mod shards;
 mod stream;
 
-pub use shards::{Arguments as ShardArguments, run as run_shards};
+pub use shards::{Arguments as ShardArguments, measure as measure_shards, run as run_shards};
 pub use stream::{Arguments as StreamArguments, run as run_stream};
 
 use std::path::PathBuf;
@@ -17,8 +17,8 @@ use sparsek::topk::{TopkOptions, topk};
 use sparsek_kernels::{
     KernelError,
     topk::{
-        Construction, Filter, Finish, Selected, Selection, Subrange, VectorOptions, topk_vector,
-        topk_vector_stats,
+        Construction, Filter, Finish, Selected, Selection, Subrange, VectorOptions, WorkloadStats,
+        topk_vector, topk_vector_stats,
     },
 };
 use sparsek_tests::{
@@ -28,13 +28,13 @@ use sparsek_tests::{
     with_dtype,
 };
 
+pub use self::problem::{Data, PaperData};
 use self::problem::{check, vector};
 use crate::{
     case::VectorCase,
     copy,
     record::{self, VectorRecord},
     timing::{Median, Ready, Times, measure_launched},
-    topk::distribution,
 };
 
 /// Checks and times top-k of one vector.
@@ -51,9 +51,10 @@ pub struct Arguments {
     /// memory), a selection, a finish, /filter or /unfiltered (Rule 2); may be repeated.
     #[arg(long = "method", default_value = "delegates")]
     methods: Vec<String>,
-    /// Distribution of the input, by the suite's names; may be repeated.
-    #[arg(long = "dist", default_value = "uniform", value_parser = distribution)]
-    dists: Vec<Distribution>,
+    /// Distribution of the input, by the suite's names, or of u32: paper-uniform, paper-normal,
+    /// paper-customized; may be repeated.
+    #[arg(long = "dist", default_value = "uniform", value_parser = Data::parse)]
+    dists: Vec<Data>,
     /// Type of the elements; may be repeated.
     #[arg(long = "dtype", value_enum, default_value = "f32")]
     dtypes: Vec<Dtype>,
@@ -97,7 +98,7 @@ fn run_tensors(arguments: &Arguments, backend: &Backend) -> anyhow::Result<()> {
     say!("{kind} ({}): copy {copy_gbps:.0} GB/s", backend.label);
     for case in &arguments.cases {
         for &dist in &arguments.dists {
-            let input = vector::<f32>(case.length, dist);
+            let input = dist.vector::<f32>(case.length)?;
             let ready =
                 tensors(backend, input, case.k).with_context(|| format!("{case}, {dist:?}"))?;
             let Times { median: Median { ms, spread }, first_ms, checked } = ready.measure()?;
@@ -140,24 +141,21 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    fn methods<T: Element>(&self, case: &VectorCase, dist: Distribution) -> anyhow::Result<()> {
+    fn methods<T: Element>(&self, case: &VectorCase, dist: Data) -> anyhow::Result<()> {
         let VectorCase { length, k, .. } = *case;
-        let input = vector::<T>(length, dist);
-        let handle = self.client.create_from_slice(cast_slice(&input));
+        let input = dist.vector::<T>(length)?;
+        let held = HeldVector::new(self.client, &input);
         for text in &self.arguments.methods {
-            let options = options(text, k)?;
-            let vector = Vector { handle: handle.clone(), dtype: T::elem_type(), length, options };
-            let ready = match vector.ready(self.client, &input) {
-                Err(error) if cannot_run(&error) => {
+            let context = || format!("{case}, {text}, {dist:?}, {}", T::NAME);
+            let Measured { times, stats, options } = match held.measure(text, k) {
+                Err(error) if is_refused(&error) => {
                     say!("{case} {} {text} {}: left out, {error}", T::NAME, dist.name());
                     continue;
                 }
-                ready => ready.with_context(|| format!("{case}, {text}, {dist:?}, {}", T::NAME))?,
+                measured => measured.with_context(context)?,
             };
-            let index = i64::elem_type_native();
-            let (_, stats) =
-                topk_vector_stats(self.client, &handle, T::elem_type(), length, &options, index)?;
-            let Times { median: Median { ms, spread }, first_ms, checked } = ready.measure()?;
+            let Times { median: Median { ms, spread }, first_ms, checked } = times;
+            let vector = held.vector(options);
             let run = || drop(vector.launch(self.client).expect("it ran before"));
             let launched_ms = measure_launched(self.client, run)?;
             let record = VectorRecord {
@@ -192,6 +190,41 @@ impl Bench<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// A vector on the device, with its host copy.
+pub struct HeldVector<'a, T> {
+    client: &'a Client,
+    input: &'a [T],
+    handle: Handle,
+}
+
+/// Times of one method, and what it read.
+pub struct Measured {
+    pub times: Times,
+    pub stats: WorkloadStats,
+    options: VectorOptions,
+}
+
+impl<'a, T: Element> HeldVector<'a, T> {
+    pub fn new(client: &'a Client, input: &'a [T]) -> Self {
+        Self { client, input, handle: client.create_from_slice(cast_slice(input)) }
+    }
+
+    fn vector(&self, options: VectorOptions) -> Vector {
+        let (handle, length) = (self.handle.clone(), self.input.len());
+        Vector { handle, dtype: T::elem_type(), length, options }
+    }
+
+    /// Checks and times a method by name.
+    pub fn measure(&self, method: &str, k: usize) -> anyhow::Result<Measured> {
+        let options = options(method, k)?;
+        let ready = self.vector(options).ready(self.client, self.input)?;
+        let (index, length) = (i64::elem_type_native(), self.input.len());
+        let (_, stats) =
+            topk_vector_stats(self.client, &self.handle, T::elem_type(), length, &options, index)?;
+        Ok(Measured { times: ready.measure()?, stats, options })
     }
 }
 
@@ -256,7 +289,7 @@ fn tensors(backend: &Backend, input: Vec<f32>, k: usize) -> anyhow::Result<Ready
 }
 
 /// Whether the plan refused the method, for example because it has fewer subranges than k.
-fn cannot_run(error: &anyhow::Error) -> bool {
+pub fn is_refused(error: &anyhow::Error) -> bool {
     let error = error.downcast_ref();
     matches!(error, Some(KernelError::Routine { .. } | KernelError::KTooLarge { .. }))
 }

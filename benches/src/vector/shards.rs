@@ -47,7 +47,19 @@ struct Record {
     checked: usize,
 }
 
+impl Arguments {
+    /// The first two devices; without a record.
+    pub fn two(backend: Kind, case: VectorCase) -> Self {
+        Self { backend, devices: vec![0, 1], case, json: None }
+    }
+}
+
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    measure(arguments).map(drop)
+}
+
+/// One device's time divided by that of all.
+pub fn measure(arguments: &Arguments) -> anyhow::Result<f64> {
     let VectorCase { length, k, .. } = arguments.case;
     let backend = arguments.backend.open().map_err(anyhow::Error::msg)?;
     let present = backend.devices();
@@ -126,7 +138,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     if let Some(path) = &arguments.json {
         record::append(path, &record)?;
     }
-    Ok(())
+    Ok(one_ms / ms)
 }
 
 fn read(values: Tensor<1>, indices: Tensor<1, Int>) -> anyhow::Result<(Vec<f32>, Vec<i64>)> {

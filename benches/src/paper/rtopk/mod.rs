@@ -34,6 +34,13 @@ pub struct Arguments {
     json: Option<PathBuf>,
 }
 
+impl Arguments {
+    /// Without records; None for the paper's rows.
+    pub fn new(backend: Kind, rows: Option<usize>) -> Self {
+        Self { backend, rows: rows.unwrap_or(figures::ROWS), json: None }
+    }
+}
+
 #[derive(Serialize)]
 struct Line<'a> {
     bench: &'static str,

@@ -46,6 +46,18 @@ impl PowerLawConfig {
         Self::sized("products-size", [2_449_029, 123_700_000], 0.75, 20_000.0)
     }
 
+    /// As Flickr: 89,250 nodes, 899,756 edges, 500 features, 7 classes.
+    pub fn flickr_size() -> Self {
+        let noise = Noise { features: 500, classes: 7, ..Noise::default() };
+        Self { noise, ..Self::sized("flickr-size", [89_250, 899_756], 0.6, 20_000.0) }
+    }
+
+    /// As Yelp: 716,847 nodes, 13,954,818 edges, 300 features, 100 classes; one class a node.
+    pub fn yelp_size() -> Self {
+        let noise = Noise { features: 300, classes: 100, ..Noise::default() };
+        Self { noise, ..Self::sized("yelp-size", [716_847, 13_954_818], 0.6, 20_000.0) }
+    }
+
     fn sized(name: &str, [nodes, edges]: [usize; 2], power: f64, shift: f64) -> Self {
         Self { name: name.to_string(), nodes, edges, power, shift, noise: Noise::default() }
     }
@@ -155,18 +167,21 @@ impl PowerLawConfig {
 impl FromStr for PowerLawConfig {
     type Err = DatasetError;
 
-    /// Parses `reddit-size` or `products-size`, also divided as `reddit-size/100`.
+    /// Parses `flickr-size`, `yelp-size`, `reddit-size` or `products-size`, also divided:
+    /// `reddit-size/100`.
     fn from_str(text: &str) -> Result<Self, DatasetError> {
         let (name, parts) = text
             .split_once('/')
             .map_or((text, Some(1)), |(name, parts)| (name, parts.parse().ok()));
-        let sizes = [Self::reddit_size(), Self::products_size()];
+        let sizes =
+            [Self::flickr_size(), Self::yelp_size(), Self::reddit_size(), Self::products_size()];
         let found = sizes.into_iter().find(|size| size.name == name);
         match (found, parts) {
             (Some(size), Some(1)) => Ok(size),
             (Some(size), Some(parts)) if parts > 0 => Ok(size.divided(parts)),
             _ => Err(DatasetError::Invalid(format!(
-                "{text}: expected reddit-size, products-size, or a part such as reddit-size/100"
+                "{text}: expected flickr-size, yelp-size, reddit-size, products-size, or a part such \
+                 as reddit-size/100"
             ))),
         }
     }

@@ -249,6 +249,7 @@ pub(crate) fn check(
         Routine::Delegate => check_delegate(client, problem).or_else(refuse),
         Routine::Sampled => check_sampled(client, problem).or_else(refuse),
         Routine::Filter => check_filter(client, problem).or_else(refuse),
+        Routine::Radix => check_radix(client, problem).or_else(refuse),
         Routine::Cube if is_llvmpipe(client) => refuse(LLVMPIPE_REFUSAL.into()),
         Routine::Cube if cfg!(target_family = "wasm") => refuse(BROWSER_REFUSAL.into()),
         Routine::Unit if is_llvmpipe(client) => {
@@ -276,6 +277,11 @@ fn check_candidates(client: &Client, problem: &RowProblem) -> Result<usize, Stri
         return Err("it serves the exact method only".into());
     }
     Ok(plane as usize)
+}
+
+fn check_radix(client: &Client, problem: &RowProblem) -> Result<(), String> {
+    let plane = check_candidates(client, problem)?;
+    check_planes(plane, cube_units(client, problem.cols) as usize)
 }
 
 fn check_block(client: &Client, cols: usize) -> Result<(), String> {

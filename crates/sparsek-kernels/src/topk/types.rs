@@ -129,6 +129,8 @@ pub enum Routine {
     Cube,
     /// A unit per row, read in each pass.
     Unit,
+    /// A cube per row, read once per digit of keys: for comparison, never chosen.
+    Radix,
 }
 
 /// All routines.
@@ -140,6 +142,7 @@ pub const ROUTINES: &[Routine] = &[
     Routine::Filter,
     Routine::Cube,
     Routine::Unit,
+    Routine::Radix,
 ];
 
 impl Routine {
@@ -153,6 +156,7 @@ impl Routine {
             Self::Filter => "filter",
             Self::Cube => "cube",
             Self::Unit => "unit",
+            Self::Radix => "radix",
         }
     }
 }

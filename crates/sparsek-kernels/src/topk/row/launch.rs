@@ -14,6 +14,7 @@ use super::{
     job::{Job, Target},
     layout::MemoryCallLaunch,
     packed_f16::packed_select,
+    radix_select::radix_select,
     register::{RegisterCallLaunch, register_select},
     sampled::{SamplingLaunch, sampled_select},
     unit::unit_select,
@@ -57,6 +58,7 @@ impl Job<'_> {
             Routine::Delegate => self.delegate::<E>(target),
             Routine::Sampled => self.sampled::<E>(target),
             Routine::Filter => self.filter::<E>(target),
+            Routine::Radix => self.radix::<E>(target),
             Routine::Cube | Routine::Unit => self.unit_or_cube::<E>(routine, target),
         })
     }
@@ -379,6 +381,29 @@ impl Job<'_> {
                 self.source()?,
                 self.memory_call(values, indices)?,
                 config,
+                self.index,
+            );
+        }
+        Ok(())
+    }
+
+    fn radix<E: Element>(&self, target: Target) -> Result<(), KernelError> {
+        let input = self.input;
+        let (values, indices) = self.outputs(&target)?;
+        let plane = self.plane_size();
+        let units = cube_units(self.client, input.cols);
+        let dim = CubeDim::new_2d(plane, units / plane);
+        let grid = Grid::new(self.client, input.rows, dim, self.elements())?;
+        // SAFETY: as in `registers`.
+        unsafe {
+            radix_select::launch_unchecked::<E>(
+                self.client,
+                grid.count,
+                grid.dim,
+                grid.address,
+                self.memory_call(values, indices)?,
+                self.memory_config(&target),
+                TeamShape::of_cube(units, plane),
                 self.index,
             );
         }

@@ -2,8 +2,10 @@
 //! order. [`search`] works on keys, always right; [`gaussian`] (exact) and [`early_stop`] work on
 //! floats in registers and fall back to it.
 
+pub(crate) mod cube_reduce;
 pub(crate) mod early_stop;
 pub(crate) mod gaussian;
+pub(crate) mod histogram;
 pub(crate) mod normal;
 pub(crate) mod register_row;
 pub(crate) mod search;

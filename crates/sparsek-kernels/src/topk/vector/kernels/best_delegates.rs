@@ -5,11 +5,13 @@ use cubecl::prelude::*;
 
 use super::{
     candidates::Workspace,
-    cube_reduce::CubeReduce,
-    histogram::{KeySet, KeySetExpand, count_key, histogram_threshold},
     types::{DelegateCounts, FinishConfig},
 };
-use crate::topk::threshold::search::{Cursor, KeyRange};
+use crate::topk::threshold::{
+    cube_reduce::CubeReduce,
+    histogram::{KeySet, KeySetExpand, count_key, histogram_threshold},
+    search::{Cursor, KeyRange},
+};
 
 #[derive(CubeType)]
 struct RegisterKeys<K: Int> {

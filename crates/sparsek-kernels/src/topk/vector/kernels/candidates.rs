@@ -3,12 +3,15 @@
 
 use cubecl::prelude::*;
 
-use super::{
-    cube_reduce::CubeReduce,
-    histogram::{KeySet, KeySetExpand, count_key, histogram_threshold, key_range},
-    selected_subranges::{Candidates, SelectedSubranges},
+use super::selected_subranges::{Candidates, SelectedSubranges};
+use crate::topk::{
+    key::Element,
+    threshold::{
+        cube_reduce::CubeReduce,
+        histogram::{KeySet, KeySetExpand, count_key, histogram_threshold, key_range},
+        search::KeyRange,
+    },
 };
-use crate::topk::{key::Element, threshold::search::KeyRange};
 
 #[derive(CubeType)]
 pub(super) struct Workspace<K: Int> {

@@ -13,13 +13,15 @@
 use cubecl::{ir::ElemType, prelude::*};
 
 use super::{
-    cube_reduce::CubeReduce,
     delegates::stored_key,
     types::{CutVector, write_stats},
 };
 use crate::{
     primitives::team::TeamShape,
-    topk::key::{Element, ordered_key, ordered_refined, ordered_rough},
+    topk::{
+        key::{Element, ordered_key, ordered_refined, ordered_rough},
+        threshold::cube_reduce::CubeReduce,
+    },
 };
 
 /// Slots beyond the vector get the least key; equal elements precede them.

@@ -15,10 +15,13 @@
 
 use cubecl::prelude::*;
 
-use super::{cube_reduce::CubeReduce, types::CutVector};
+use super::types::CutVector;
 use crate::{
     primitives::team::{Team, TeamShape},
-    topk::key::{Element, ordered_key, ordered_refined, ordered_rough, short_key},
+    topk::{
+        key::{Element, ordered_key, ordered_refined, ordered_rough, short_key},
+        threshold::cube_reduce::CubeReduce,
+    },
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

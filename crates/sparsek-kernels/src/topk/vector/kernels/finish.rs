@@ -27,13 +27,17 @@ use super::{
     super::tuning::MAX_RANKED,
     best_delegates::{select_delegates, take_selected_delegates},
     candidates::{SelectedSlots, Workspace, select_by_histogram, select_by_rank, write_candidates},
-    cube_reduce::CubeReduce,
     delegates::{DelegateVectorConfig, short_subranges},
-    histogram::{BINS, clear_bins, histogram_threshold},
     selected_subranges::{Candidates, SelectedSubranges},
     types::{FinishCall, FinishConfig, write_stats},
 };
-use crate::topk::key::{Element, ordered_key};
+use crate::topk::{
+    key::{Element, ordered_key},
+    threshold::{
+        cube_reduce::CubeReduce,
+        histogram::{BINS, clear_bins, histogram_threshold},
+    },
+};
 
 /// Writes the k best in index order; one cube. `delegates` holds all keys in whole loads, or with
 /// `selected_places` the k best, one per load.

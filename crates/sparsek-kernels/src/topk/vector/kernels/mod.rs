@@ -4,7 +4,6 @@ pub(super) mod best_delegates;
 pub(super) mod bitonic;
 pub(super) mod candidates;
 pub(super) mod concatenate;
-pub(super) mod cube_reduce;
 pub(super) mod delegates;
 pub(super) mod finish;
 pub(super) mod histogram;

@@ -7,14 +7,14 @@
 
 use cubecl::prelude::*;
 
-use super::{
-    cube_reduce::CubeReduce,
-    histogram::{KeySet, KeySetExpand, count_key},
-    types::{CutVector, FinishConfig},
-};
+use super::types::{CutVector, FinishConfig};
 use crate::topk::{
     key::{Element, ordered_key, ordered_refined, ordered_rough},
-    threshold::search::{Cursor, KeyRange, Threshold},
+    threshold::{
+        cube_reduce::CubeReduce,
+        histogram::{KeySet, KeySetExpand, count_key},
+        search::{Cursor, KeyRange, Threshold},
+    },
 };
 
 #[derive(CubeType)]

@@ -2,8 +2,10 @@
 
 use cubecl::prelude::*;
 
-use super::histogram::BINS;
-use crate::{primitives::team::TeamShape, topk::key::Element};
+use crate::{
+    primitives::team::TeamShape,
+    topk::{key::Element, threshold::histogram::BINS},
+};
 
 /// A vector in subranges of `2^exponent` elements.
 #[derive(CubeType, CubeLaunch)]

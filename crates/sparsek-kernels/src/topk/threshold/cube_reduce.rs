@@ -5,22 +5,20 @@
 
 use cubecl::prelude::*;
 
-use crate::{
-    primitives::team::{Team, TeamShape},
-    topk::threshold::search::KeyRange,
-};
+use super::search::KeyRange;
+use crate::primitives::team::{Team, TeamShape};
 
 /// Without planes, each unit is a plane.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
-pub(super) struct CubeReduce {
+pub(crate) struct CubeReduce {
     team: Team,
     #[cube(comptime)]
     pub shape: TeamShape,
 }
 
 #[derive(CubeType, Clone, Copy)]
-pub(super) struct PrefixSum {
+pub(crate) struct PrefixSum {
     pub before: u32,
     pub total: u32,
 }

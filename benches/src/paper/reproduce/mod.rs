@@ -1,0 +1,135 @@
+//! `paper NAME`: measures what a paper prints and puts both side by side.
+
+mod dr_top_k;
+mod rtop_k;
+mod semirings;
+mod torch_note;
+
+use std::path::PathBuf;
+
+use anyhow::bail;
+use clap::ValueEnum;
+use cubecl::client::Client;
+use serde::Serialize;
+use sparsek_tests::backend::{Backend, Kind};
+
+use crate::{chart::significant, record};
+
+/// Measures the tables and figures of a paper, beside what it prints.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The paper.
+    #[arg(value_enum)]
+    paper: Paper,
+    /// Where to run.
+    #[arg(long)]
+    backend: Kind,
+    /// Fewer sizes, for at most ten minutes on a GPU.
+    #[arg(long)]
+    quick: bool,
+    /// RTop-K: times of torch.topk, as benches/peers/torch_topk.py prints them. Without it,
+    /// speed-ups are over Burn's operation.
+    #[arg(long)]
+    peers: Option<PathBuf>,
+    /// Appends one JSON line per figure.
+    #[arg(long)]
+    json: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Paper {
+    /// RTop-K: Tables 1 to 5, Figs. 4 to 7.
+    RtopK,
+    /// Dr. Top-k: Figs. 14, 17, 18, 20 to 22, Table 2.
+    DrTopK,
+    /// Sparse semirings: Table 3.
+    Semirings,
+    /// The note on torch.topk: radix selection of rows.
+    TorchNote,
+}
+
+impl Paper {
+    fn name(self) -> &'static str {
+        match self {
+            Self::RtopK => "rtop-k",
+            Self::DrTopK => "dr-top-k",
+            Self::Semirings => "semirings",
+            Self::TorchNote => "torch-note",
+        }
+    }
+}
+
+pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let backend = arguments.backend.open().map_err(anyhow::Error::msg)?;
+    let session = Session { backend, arguments };
+    say!("{} ({})", arguments.backend, session.backend.label);
+    match arguments.paper {
+        Paper::RtopK => rtop_k::run(&session),
+        Paper::DrTopK => dr_top_k::run(&session),
+        Paper::Semirings => semirings::run(&session),
+        Paper::TorchNote => torch_note::run(&session),
+    }
+}
+
+/// A figure of a paper and ours.
+#[derive(Serialize)]
+struct Comparison<'a> {
+    bench: &'static str,
+    paper: &'static str,
+    figure: &'a str,
+    case: &'a str,
+    /// What is measured, with its unit.
+    quantity: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    published: Option<f64>,
+    ours: f64,
+    backend: String,
+    device: &'a str,
+}
+
+struct Session<'a> {
+    backend: Backend,
+    arguments: &'a Arguments,
+}
+
+impl Session<'_> {
+    fn client(&self) -> anyhow::Result<&Client> {
+        match &self.backend.client {
+            Some(client) => Ok(client),
+            None => bail!("{} has no kernels", self.arguments.backend),
+        }
+    }
+
+    /// Begins a table of comparisons.
+    fn heading(&self, figure: &str, quantity: &str) {
+        say!("\n{figure}: {quantity}\n\n| case | paper | ours | ours / paper |");
+        say!("| --- | --- | --- | --- |");
+    }
+
+    /// Prints and records a row of a table.
+    fn row(
+        &self,
+        [figure, quantity, case]: [&str; 3],
+        published: Option<f64>,
+        ours: f64,
+    ) -> anyhow::Result<()> {
+        let published_cell = published.map_or("–".into(), significant);
+        let ratio = published.map_or("–".into(), |published| significant(ours / published));
+        say!("| {case} | {published_cell} | {} | {ratio} |", significant(ours));
+        let Some(path) = &self.arguments.json else {
+            return Ok(());
+        };
+        let comparison = Comparison {
+            bench: "paper",
+            paper: self.arguments.paper.name(),
+            figure,
+            case,
+            quantity,
+            published,
+            ours,
+            backend: self.arguments.backend.to_string(),
+            device: &self.backend.label,
+        };
+        record::append(path, &comparison)
+    }
+}
