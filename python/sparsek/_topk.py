@@ -25,7 +25,8 @@ def topk(array, k, *, dim=-1, largest=True, sorted=True, device="auto"):
     Parameters
     ----------
     array : numpy array or any object with ``__dlpack__`` in the memory of the CPU
-        float16, float32, float64, int32, uint32 or int64.
+        float16, float32, float64, int32, uint32 or int64; bool and integers of 8 and 16 bits are
+        selected as int32.
     k : int
     dim : int
         The axis.
@@ -38,15 +39,20 @@ def topk(array, k, *, dim=-1, largest=True, sorted=True, device="auto"):
     Returns
     -------
     values, indices
-        Arrays of the shape of ``array`` with k elements along ``dim``; indices are int64.
+        Arrays of the shape of ``array`` with k elements along ``dim``; values have its dtype,
+        indices are int64.
     """
     array, dim, k, (shape, split) = _request(array, dim, k)
-    array, dtype = native(array)
+    small = array.dtype if array.dtype.kind in "biu" and array.dtype.itemsize < 4 else None
+    array, dtype = native(array, None if small is None else np.int32)
     values, indices = _native.topk(
         array, dtype, split, k, bool(largest), bool(sorted), str(device)
     )
     shape = shape[:dim] + (k,) + shape[dim + 1 :]
-    return TopkResult(np.asarray(values).reshape(shape), np.asarray(indices).reshape(shape))
+    values = np.asarray(values).reshape(shape)
+    if small is not None:
+        values = values.astype(small.newbyteorder("="))
+    return TopkResult(values, np.asarray(indices).reshape(shape))
 
 
 def topk_mask(array, k, *, dim=-1, largest=True, device="auto"):

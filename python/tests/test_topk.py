@@ -6,7 +6,8 @@ import pytest
 import sparsek
 
 FLOATS = [np.float16, np.float32, np.float64]
-DTYPES = [*FLOATS, np.int32, np.uint32, np.int64]
+SMALL = [np.bool_, np.int8, np.uint8, np.int16, np.uint16]
+DTYPES = [*FLOATS, np.int32, np.uint32, np.int64, *SMALL]
 
 
 def expected(x, k, dim, largest, sort):

@@ -1,4 +1,4 @@
-//! docs/performance.md from the records.
+//! docs/performance.md and a chapter of the guide from the records.
 //!
 //! ```text
 //! benches/records/<device>/<bench>.jsonl  ->  docs/performance.md, docs/figures/*.svg
@@ -10,6 +10,7 @@
 mod distances;
 mod figures;
 mod graphs;
+mod papers;
 pub(crate) mod records;
 mod sections;
 mod selection;
@@ -30,7 +31,7 @@ pub struct Arguments {
     /// The folder of records: DEVICE/BENCH.jsonl.
     #[arg(long, default_value = "benches/records")]
     records: PathBuf,
-    /// The document; figures are in the folder `figures` beside it.
+    /// The document; figures are in the folder `figures` beside it, the chapter in `guide/src`.
     #[arg(long, default_value = "docs/performance.md")]
     output: PathBuf,
     /// Fails if a file differs from the records; writes nothing.
@@ -54,8 +55,12 @@ the benches.
 - GPU tables without a backend are CUDA.
 ";
 
+/// The chapter, beside the document.
+const CHAPTER: &str = "guide/src/papers.md";
+
 struct Report {
     text: String,
+    chapter: Option<String>,
     /// File names and contents.
     figures: Vec<(String, String)>,
 }
@@ -66,6 +71,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let report = report(devices.iter().map(|(name, benches)| (&**name, benches)))?;
     let folder = arguments.output.with_file_name("figures");
     let mut files = vec![(arguments.output.clone(), report.text)];
+    if let Some(chapter) = report.chapter {
+        files.push((arguments.output.with_file_name(CHAPTER), chapter));
+    }
     let figures = report.figures.into_iter();
     files.extend(figures.map(|(name, svg)| (folder.join(name), svg)));
     if arguments.check {
@@ -79,8 +87,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         }
         return Ok(());
     }
-    fs::create_dir_all(&folder)?;
     for (path, text) in &files {
+        fs::create_dir_all(path.parent().unwrap_or(Path::new("")))?;
         fs::write(path, text).with_context(|| path.display().to_string())?;
         say!("{}", path.display());
     }
@@ -91,7 +99,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
 fn report<'a>(devices: impl Iterator<Item = (&'a str, &'a Benches)>) -> anyhow::Result<Report> {
     let mut devices: Vec<_> = devices.collect();
     devices.sort_by_key(|(folder, _)| std::cmp::Reverse(rank(folder)));
-    let mut report = Report { text: HEAD.into(), figures: Vec::new() };
+    let papers = devices.iter().map(|&(folder, benches)| {
+        (title(folder, benches), benches, record_path(folder, "paper"))
+    });
+    let chapter = papers::chapter(papers);
+    let mut report = Report { text: HEAD.into(), chapter, figures: Vec::new() };
     for (folder, benches) in devices {
         let figures = figures::all(folder, benches)?;
         let body = sections::all(benches, &figures, |bench| record_path(folder, bench));
