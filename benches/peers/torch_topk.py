@@ -25,7 +25,7 @@ def paper(quick):
         for cols in [256, 512, 768]:
             for k in [16, 32, 64, 96, 128]:
                 yield 1 << exponent, cols, k
-    for cols in [1024, 8192] if quick else [256, 512, 1024, 2048, 4096, 8192]:
+    for cols in [1024, 4096] if quick else [256, 512, 1024, 2048, 4096, 8192]:
         for k in [64, 128, 256, 512]:
             if k < cols:
                 yield 1 << 16, cols, k

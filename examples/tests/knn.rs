@@ -93,11 +93,16 @@ fn query() -> Vec<Vec<f32>> {
     matrix(7, 12, 2)
 }
 
-/// Has the index in `x.npz` and the queries in `y.npz`.
+/// Has the index in `x.npz` and the queries in `y.npz`, and both as `.npy`.
 #[fixture]
 fn pair(folder: Folder) -> Folder {
-    save(&folder, "x.npz", 12, &index());
-    save(&folder, "y.npz", 12, &query());
+    for (name, rows) in [("x", index()), ("y", query())] {
+        save(&folder, &format!("{name}.npz"), 12, &rows);
+        let shape = format!("({}, 12)", rows.len());
+        let bytes = rows.iter().flatten().flat_map(|x| x.to_le_bytes()).collect();
+        let array = npy("<f4", &shape, bytes);
+        fs::write(folder.path.join(format!("{name}.npy")), array).unwrap();
+    }
     folder
 }
 
@@ -114,10 +119,11 @@ fn the_nearest_in_any_batches(
     #[values("", "--query-batch 1", "--query-batch 8", "--query-batch 1000")] batch: &str,
     #[values(0, 1, 6, 49)] k: usize,
     #[values("", "--query y.npz")] given: &str,
+    #[values("x.npz", "x.npy", "x.npz --devices 0,0,0")] data: &str,
 ) {
     let (index, query) = (index(), query());
     let asked = if given.is_empty() { &index } else { &query };
-    let common = format!("--data x.npz --metric manhattan --k {k} --backend flex {batch}");
+    let common = format!("--data {data} --metric manhattan --k {k} --backend flex {batch}");
     let printed = folder.runs(&format!("{common} {given} --output knn.npz"));
     assert!(printed.contains("by manhattan on flex"), "{printed}");
     assert!(printed.contains("\nmemory: peak resident set"), "{printed}");
@@ -140,10 +146,11 @@ fn all_within_a_radius_in_any_batches(
     #[values("", "--query-batch 1", "--query-batch 8")] batch: &str,
     #[values("-1", "0", "9", "inf")] radius: &str,
     #[values("", "--query y.npz")] given: &str,
+    #[values("x.npz", "x.npy", "x.npz --devices 0,0,0")] data: &str,
 ) {
     let (index, query) = (index(), query());
     let asked = if given.is_empty() { &index } else { &query };
-    let common = format!("--data x.npz --metric manhattan --radius {radius}");
+    let common = format!("--data {data} --metric manhattan --radius {radius}");
     let limit: f32 = radius.parse().unwrap();
     folder.runs(&format!("{common} --backend flex {batch} {given} --output near.npz"));
     let (_, indptr) = folder.array::<i64>("near.npz", "indptr");
@@ -165,6 +172,32 @@ fn all_within_a_radius_in_any_batches(
         let found = distances[found.clone()].iter().zip(&indices[found]);
         let found: Vec<_> = found.map(|(&distance, &at)| (distance, at)).collect();
         assert_eq!(found, expected, "row {i}");
+    }
+}
+
+#[rstest]
+fn dense_rows_are_searched_as_they_are(
+    #[from(pair)] folder: Folder,
+    #[values("", "--devices 0,0")] devices: &str,
+    #[values("", "--query y.npy")] given: &str,
+) {
+    let (index, query) = (index(), query());
+    let asked = if given.is_empty() { &index } else { &query };
+    let common = "--data x.npy --metric euclidean --k 4 --backend flex";
+    folder.runs(&format!("{common} {devices} {given} --output knn.npz"));
+    let (_, distances) = folder.array::<f32>("knn.npz", "distances");
+    let (_, indices) = folder.array::<i64>("knn.npz", "indices");
+    for (i, row) in asked.iter().enumerate() {
+        let square =
+            |other: &[f32]| -> f32 { row.iter().zip(other).map(|(a, b)| (a - b) * (a - b)).sum() };
+        let mut expected: Vec<(f32, i64)> =
+            index.iter().enumerate().map(|(at, row)| (square(row), at as i64)).collect();
+        expected.retain(|&(_, at)| !given.is_empty() || at != i as i64);
+        expected.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        for (slot, &(square, at)) in expected[..4].iter().enumerate() {
+            let found = (distances[4 * i + slot], indices[4 * i + slot]);
+            assert_eq!(found, (square.sqrt(), at), "row {i}, neighbor {slot}");
+        }
     }
 }
 
@@ -280,12 +313,16 @@ fn unknown_metrics_are_one_line(
 #[case::radius("--radius nan", "'nan'")]
 #[case::batch("--k 1 --query-batch 0", "'0'")]
 #[case::both("--k 1 --radius 2", "--radius")]
+#[case::device("--k 1 --devices 0,7", "no device 7; there are 1")]
+#[case::vector("--k 1 --query vector.npy", "vector.npy: an array of 1 dimensions instead of 2")]
 fn wrong_input_is_one_line(
     #[from(five)] folder: Folder,
     #[case] arguments: &str,
     #[case] word: &str,
 ) {
     save(&folder, "narrow.npz", 11, &matrix(5, 11, 1));
+    let vector = npy("<f4", "(2,)", vec![0; 8]);
+    fs::write(folder.path.join("vector.npy"), vector).unwrap();
     folder.refuses(&format!("--data x.npz {arguments} {MANHATTAN}"), word);
 }
 

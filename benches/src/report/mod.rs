@@ -99,9 +99,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
 fn report<'a>(devices: impl Iterator<Item = (&'a str, &'a Benches)>) -> anyhow::Result<Report> {
     let mut devices: Vec<_> = devices.collect();
     devices.sort_by_key(|(folder, _)| std::cmp::Reverse(rank(folder)));
-    let papers = devices.iter().map(|&(folder, benches)| {
-        (title(folder, benches), benches, record_path(folder, "paper"))
-    });
+    let papers = devices
+        .iter()
+        .map(|&(folder, benches)| (title(folder, benches), benches, record_path(folder, "paper")));
     let chapter = papers::chapter(papers);
     let mut report = Report { text: HEAD.into(), chapter, figures: Vec::new() };
     for (folder, benches) in devices {

@@ -27,9 +27,7 @@ oracle before it was timed.
 ";
 
 /// The chapter; none without records.
-pub fn chapter<'a>(
-    devices: impl Iterator<Item = (String, &'a Benches, String)>,
-) -> Option<String> {
+pub fn chapter<'a>(devices: impl Iterator<Item = (String, &'a Benches, String)>) -> Option<String> {
     let mut text = String::new();
     for (title, benches, path) in devices {
         let Some(lines) = benches.get("paper") else {
@@ -91,6 +89,9 @@ mod tests {
         assert!(chapter.contains("## Dr. Top-k, X\n\nRecords: `p.jsonl`.\n\n### Fig. 17: ms\n"));
         assert!(chapter.contains("| radix | cuda | 8.00 | 2.00 | 0.250 |\n"));
         assert!(chapter.contains("| delegates | cuda |  | 2.00 |  |\n"));
-        assert!(super::chapter([("X".to_string(), &Benches::new(), String::new())].into_iter()).is_none());
+        assert!(
+            super::chapter([("X".to_string(), &Benches::new(), String::new())].into_iter())
+                .is_none()
+        );
     }
 }

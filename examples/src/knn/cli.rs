@@ -9,11 +9,12 @@ Examples:
   knn --data ratings.npz --metric cosine --k 16 --output knn.npz
   knn --data ratings.npz --query new.npz --metric minkowski:3 --k 16 --output knn.npz
   knn --data ratings.mtx.gz --metric l1 --radius 2.5 --output near.npz
+  knn --data embeddings.npy --metric euclidean --k 100 --backend cuda --devices 0,1 --output k.npz
   knn --data cells.h5ad --key layers/counts --metric cosine --k 15 --output knn.npz";
 
-/// Find the nearest rows of a sparse matrix, by brute force.
+/// Find the nearest rows of a sparse or dense matrix, by brute force.
 ///
-/// Files are sparse matrices from scipy's save_npz (csr, csc, coo, bsr, dia), Matrix Market files
+/// Files are dense rows from numpy's save (.npy), sparse matrices from scipy's save_npz (csr, csc, coo, bsr, dia), Matrix Market files
 /// (.mtx, .mtx.gz), or AnnData's .h5ad and 10x Genomics' .h5; values are read as f32. The output is
 /// an .npz with `distances` (f32) and `indices` (i64) of shape [rows, k], nearest first, ties by
 /// index. Without --query the matrix is compared with itself, and no row is its own neighbor.
@@ -51,6 +52,9 @@ pub struct Cli {
     /// Backend.
     #[arg(help_heading = "Device", long, value_enum, default_value_t = Choice::Auto)]
     pub backend: Choice,
+    /// Device numbers to share the rows, such as 0,1,2,3. Default: the best.
+    #[arg(help_heading = "Device", long, value_delimiter = ',')]
+    pub devices: Vec<usize>,
     /// Query rows per batch. Default: 4,194,304 distances, at least 1024 rows and a 64th of all.
     #[arg(help_heading = "Device", long, value_name = "ROWS")]
     pub query_batch: Option<NonZeroUsize>,

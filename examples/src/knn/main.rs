@@ -1,23 +1,33 @@
-//! Finds the nearest rows of a sparse matrix by any metric, on any backend; see `--help`.
+//! Finds the nearest rows of a matrix by any metric, on any backend; see `--help`.
 mod cli;
 mod search;
 
-use std::{error::Error, fs, num::NonZeroUsize, path::Path, process::ExitCode, time::Instant};
+use std::{
+    error::Error,
+    fs,
+    io::{BufReader, Read},
+    num::NonZeroUsize,
+    path::Path,
+    process::ExitCode,
+    time::Instant,
+};
 
-use burn::tensor::{DType, Device};
+use burn::tensor::{DType, Device, Tensor, TensorData};
 use sparsek::{
-    distance::{Metric, NearestNeighbors},
+    distance::{Metric, NearestNeighbors, Samples, ShardedNeighbors},
+    io::npy::Npy,
     sparse::Csr,
 };
 use sparsek_examples::{
-    backend, npz,
+    backend::{self, Backend},
+    npz,
     program::{self, bar, check_paths, commit, named},
     say,
 };
 
 use crate::{
     cli::Cli,
-    search::{Neighbors, Search, Target},
+    search::{Index, Neighbors, Search, Target},
 };
 
 #[cfg(feature = "allocator")]
@@ -31,7 +41,6 @@ fn main() -> ExitCode {
     }
 }
 
-/// Checks the whole input before writing a file.
 fn knn(args: &Cli) -> Result<(), Box<dyn Error>> {
     let metric: Metric = args.metric.parse()?;
     let target = match (args.radius, args.k) {
@@ -42,33 +51,112 @@ fn knn(args: &Cli) -> Result<(), Box<dyn Error>> {
     let inputs = [Some(&args.data), args.query.as_ref()].into_iter().flatten();
     // Opening refuses folders.
     check_paths(inputs.filter(|input| !input.is_dir()), [&args.output])?;
-    let backend = backend::open(args.backend)?;
-    let load = |file: &Path| match &args.key {
-        Some(key) => Csr::from_hdf5(file, Some(key), (&backend.device, DType::F32)),
-        None => Csr::from_file(file, (&backend.device, DType::F32)),
-    };
-    let index = load(&args.data)?;
-    let query = args.query.as_deref().map(load).transpose()?;
-    let rows = index.rows();
-    let index = NearestNeighbors::fit(index, metric);
-    let search = Search { index, query, target };
-    search.check_memory()?;
-    let output = npz::create(&args.output)?;
-    say!("{} rows among {rows} by {metric} on {backend}", search.rows());
-    let start = Instant::now();
-    let found = run(&search, args.query_batch)
-        .map_err(|error| named(args.query.as_ref().unwrap_or(&args.data), error))?;
-    let memory = memory(&backend.device);
-    let written = search.write(output, &found);
-    let output = written.map_err(|error| named(&args.output, error))?;
-    commit(&args.output, output)?;
-    let seconds = start.elapsed().as_secs_f64();
-    say!("{} written in {seconds:.2} s", args.output.display());
-    say!("memory: {memory}");
-    Ok(())
+    let backends = backend::open_each(args.backend, &args.devices)?;
+    let setting = Setting { args, metric, target, backends: &backends };
+    let dense = args.key.is_none() && is_dense(&args.data)?;
+    match dense && args.query.as_deref().map_or(Ok(true), is_dense)? {
+        true => setting.search(|file| dense_rows(file, &setting.load_device())),
+        // Rows of two kinds are searched as sparse ones.
+        false => setting.search(|file| setting.sparse_rows(file)),
+    }
 }
 
-fn run(search: &Search, batch: Option<NonZeroUsize>) -> Result<Neighbors, Box<dyn Error>> {
+/// Whether a file holds an array of numpy's save.
+fn is_dense(file: &Path) -> Result<bool, Box<dyn Error>> {
+    let mut magic = [0; MAGIC.len()];
+    let mut file = fs::File::open(file).map_err(|error| named(file, error))?;
+    // Shorter files are none, and refused by their reader.
+    Ok(file.read_exact(&mut magic).is_ok() && magic == *MAGIC)
+}
+
+const MAGIC: &[u8; 6] = b"\x93NUMPY";
+
+/// Dense rows as f32.
+fn dense_rows(file: &Path, device: &Device) -> Result<Tensor<2>, Box<dyn Error>> {
+    let read = || -> Result<_, String> {
+        let open = fs::File::open(file).map_err(|error| error.to_string())?;
+        let size = open.metadata().map_err(|error| error.to_string())?.len();
+        let array = Npy::open(BufReader::new(open), size)?;
+        let &[rows, cols] = array.shape() else {
+            return Err(format!("an array of {} dimensions instead of 2", array.shape().len()));
+        };
+        Ok(TensorData::new(array.into_f32()?, [rows, cols]))
+    };
+    let data = read().map_err(|reason| named(file, reason))?;
+    Ok(Tensor::from_data(data, (device, DType::F32)))
+}
+
+struct Setting<'a> {
+    args: &'a Cli,
+    metric: Metric,
+    target: Target,
+    backends: &'a [Backend],
+}
+
+impl Setting<'_> {
+    /// Files are read to the host if their rows are shared among devices.
+    fn load_device(&self) -> Device {
+        match self.backends {
+            #[cfg(feature = "flex")]
+            [_, _, ..] => Device::flex(),
+            _ => self.backends[0].device.clone(),
+        }
+    }
+
+    fn sparse_rows(&self, file: &Path) -> Result<Csr, Box<dyn Error>> {
+        let device = self.load_device();
+        Ok(match &self.args.key {
+            Some(key) => Csr::from_hdf5(file, Some(key), (&device, DType::F32))?,
+            None if is_dense(file)? => Csr::from_dense(dense_rows(file, &device)?)?,
+            None => Csr::from_file(file, (&device, DType::F32))?,
+        })
+    }
+
+    /// Checks the whole input before writing a file.
+    fn search<S: Samples>(
+        &self,
+        load: impl Fn(&Path) -> Result<S, Box<dyn Error>>,
+    ) -> Result<(), Box<dyn Error>> {
+        let &Setting { args, metric, target, backends } = self;
+        let index = load(&args.data)?;
+        let query = args.query.as_deref().map(load).transpose()?;
+        let rows = index.rows();
+        let index = match backends {
+            [_] => Index::One(NearestNeighbors::fit(index, metric)),
+            _ => {
+                let share = rows.div_ceil(backends.len());
+                let shards = backends.iter().enumerate().map(|(at, backend)| {
+                    let [start, end] = [at, at + 1].map(|at| rows.min(at * share));
+                    index.slice_rows(start..end).to_device(&backend.device)
+                });
+                let shards = shards.collect::<Result<Vec<S>, _>>()?;
+                Index::Several(ShardedNeighbors::fit(shards, metric)?)
+            }
+        };
+        let search = Search { index, query, target };
+        search.check_memory()?;
+        let output = npz::create(&args.output)?;
+        let names: Vec<String> = backends.iter().map(ToString::to_string).collect();
+        let names = names.join(", ");
+        say!("{} rows among {rows} by {metric} on {names}", search.rows());
+        let start = Instant::now();
+        let found = run(&search, args.query_batch)
+            .map_err(|error| named(args.query.as_ref().unwrap_or(&args.data), error))?;
+        let memory = memory(&backends[0].device);
+        let written = search.write(output, &found);
+        let output = written.map_err(|error| named(&args.output, error))?;
+        commit(&args.output, output)?;
+        let seconds = start.elapsed().as_secs_f64();
+        say!("{} written in {seconds:.2} s", args.output.display());
+        say!("memory: {memory}");
+        Ok(())
+    }
+}
+
+fn run<S: Samples>(
+    search: &Search<S>,
+    batch: Option<NonZeroUsize>,
+) -> Result<Neighbors, Box<dyn Error>> {
     let batches = search.batches(batch.map(NonZeroUsize::get));
     let bar = bar(batches.len());
     let mut found = Neighbors::default();

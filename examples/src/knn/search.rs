@@ -1,8 +1,9 @@
 //! The search, one batch of queries at a time.
 use std::{error::Error, io, ops::Range};
 
+use burn::tensor::{Int, Tensor};
 use sparsek::{
-    distance::NearestNeighbors,
+    distance::{DistanceError, NearestNeighbors, Samples, ShardedNeighbors},
     io::{
         memory::{self, MemoryError},
         output::Output,
@@ -29,11 +30,56 @@ pub enum Target {
     Radius(f64),
 }
 
+/// The rows to search, on one device or several.
+pub enum Index<S: Samples> {
+    One(NearestNeighbors<S>),
+    Several(ShardedNeighbors<S>),
+}
+
+type Nearest = (Tensor<2>, Tensor<2, Int>);
+
+impl<S: Samples> Index<S> {
+    pub fn rows(&self) -> usize {
+        match self {
+            Self::One(index) => index.index().rows(),
+            Self::Several(index) => index.rows(),
+        }
+    }
+
+    fn kneighbors(&self, query: &S, k: usize) -> Result<Nearest, DistanceError> {
+        match self {
+            Self::One(index) => index.kneighbors(Some(query), k),
+            Self::Several(index) => index.kneighbors(query, k),
+        }
+    }
+
+    fn kneighbors_of(&self, rows: Range<usize>, k: usize) -> Result<Nearest, DistanceError> {
+        match self {
+            Self::One(index) => index.kneighbors_of(rows, k),
+            Self::Several(index) => index.kneighbors_of(rows, k),
+        }
+    }
+
+    fn radius_neighbors(&self, query: &S, radius: f64) -> Result<Csr, DistanceError> {
+        match self {
+            Self::One(index) => index.radius_neighbors(Some(query), radius),
+            Self::Several(index) => index.radius_neighbors(query, radius),
+        }
+    }
+
+    fn radius_neighbors_of(&self, rows: Range<usize>, radius: f64) -> Result<Csr, DistanceError> {
+        match self {
+            Self::One(index) => index.radius_neighbors_of(rows, radius),
+            Self::Several(index) => index.radius_neighbors_of(rows, radius),
+        }
+    }
+}
+
 /// A search.
-pub struct Search {
-    pub index: NearestNeighbors,
+pub struct Search<S: Samples> {
+    pub index: Index<S>,
     /// None compares the index with itself.
-    pub query: Option<Csr>,
+    pub query: Option<S>,
     pub target: Target,
 }
 
@@ -46,15 +92,15 @@ pub struct Neighbors {
     pub ends: Vec<i64>,
 }
 
-impl Search {
+impl<S: Samples> Search<S> {
     /// Number of queries.
     pub fn rows(&self) -> usize {
-        self.query.as_ref().unwrap_or(self.index.index()).rows()
+        self.query.as_ref().map_or_else(|| self.index.rows(), |query| query.rows())
     }
 
     /// Batches of queries; at least one, so that errors are found.
     pub fn batches(&self, rows: Option<usize>) -> Vec<Range<usize>> {
-        let fitting = BATCH / self.index.index().rows().max(1);
+        let fitting = BATCH / self.index.rows().max(1);
         let least = LEAST_BATCH.max(self.rows().div_ceil(MOST_BATCHES));
         let batch = rows.unwrap_or(fitting.max(least));
         let starts = (0..self.rows().max(1)).step_by(batch);
@@ -67,7 +113,7 @@ impl Search {
         let (Target::Nearest(k), rows) = (self.target, self.rows()) else {
             return Ok(());
         };
-        let k = k.min(self.index.index().rows());
+        let k = k.min(self.index.rows());
         memory::check(
             format_args!("--k: {k} neighbors of {rows} rows"),
             memory::product(&[rows, k, NEIGHBOR]),
@@ -80,7 +126,7 @@ impl Search {
         match self.target {
             Target::Nearest(k) => {
                 let (distances, indices) = match &query {
-                    Some(query) => self.index.kneighbors(Some(query), k)?,
+                    Some(query) => self.index.kneighbors(query, k)?,
                     None => self.index.kneighbors_of(rows, k)?,
                 };
                 found.distances.extend(distances.try_into_data()?.iter::<f32>());
@@ -88,7 +134,7 @@ impl Search {
             }
             Target::Radius(radius) => {
                 let near = match &query {
-                    Some(query) => self.index.radius_neighbors(Some(query), radius)?,
+                    Some(query) => self.index.radius_neighbors(query, radius)?,
                     None => self.index.radius_neighbors_of(rows, radius)?,
                 };
                 let distances = near.values().clone().try_into_data()?;
@@ -120,7 +166,7 @@ impl Search {
             Target::Radius(_) => {
                 let count = [found.indices.len()];
                 let indptr: Vec<i64> = [0].into_iter().chain(found.ends.iter().copied()).collect();
-                let shape = [self.rows(), self.index.index().rows()].map(|rows| rows as i64);
+                let shape = [self.rows(), self.index.rows()].map(|rows| rows as i64);
                 npz.array("indices", &count, &found.indices)?;
                 npz.array("indptr", &[indptr.len()], &indptr)?;
                 npz.bytes("format", b"csr")?;

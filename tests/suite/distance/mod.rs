@@ -11,6 +11,7 @@ pub mod metrics;
 pub mod neighbors;
 pub mod precomputed;
 pub mod predict;
+pub mod sharded;
 pub mod tensor_core;
 pub mod weighted;
 pub mod wide;
@@ -30,5 +31,6 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     filter::add(cases, backend);
     precomputed::add(cases, backend);
     predict::add(cases, backend);
+    sharded::add(cases, backend);
     weighted::add(cases, backend);
 }

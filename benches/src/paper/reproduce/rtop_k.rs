@@ -33,9 +33,13 @@ const TABLE_3: [[f64; 8]; 3] = [
 const LONG_ROWS: usize = 1 << 16;
 const LONG_KS: [usize; 4] = [64, 128, 256, 512];
 const LONG_COLS: [usize; 6] = [256, 512, 1024, 2048, 4096, 8192];
-const QUICK_COLS: [usize; 2] = [1024, 8192];
+const QUICK_COLS: [usize; 2] = [1024, 4096];
+/// Iterations of a quick run.
+const QUICK_STEPS: [usize; 3] = [2, 4, 8];
 const PRECISIONS: [&str; 4] =
     ["precision:0", "precision:1e-16", "precision:1e-8", "precision:1e-4"];
+
+const QUICK_PRECISIONS: [&str; 2] = ["precision:0", "precision:1e-4"];
 
 /// Table 4: the graph, and the share of top-k in percent for SAGE, GCN and GIN; Fig. 5: the range
 /// of training speed-ups in percent.
@@ -103,33 +107,33 @@ fn ms(session: &Session, problem: &Problem<f32>) -> anyhow::Result<f64> {
 
 /// Table 3, from the cases of Fig. 4.
 fn speedups(session: &Session, peers: &Peers) -> anyhow::Result<()> {
-    let exponents: &[u32] = if session.arguments.quick { &QUICK_EXPONENTS } else { &EXPONENTS };
-    let mut methods: Vec<String> = (2..=8).map(|steps| format!("early:{steps}")).collect();
-    methods.push(NO_EARLY_STOPPING.into());
+    let quick = session.arguments.quick;
+    let exponents: &[u32] = if quick { &QUICK_EXPONENTS } else { &EXPONENTS };
     let quantity = format!("mean speed-up over {}", peers.name());
     let figure = "Table 3";
     session.heading(figure, &quantity);
     for (cols, published) in COLS.into_iter().zip(TABLE_3) {
-        let published = published.into_iter().map(Some).chain([None]);
-        let mut ratios = vec![Vec::new(); methods.len() + 1];
+        let (last, early) = published.split_last().expect("eight columns");
+        let early = (2..).zip(early).filter(|(steps, _)| !quick || QUICK_STEPS.contains(steps));
+        let early = early.map(|(steps, &times)| (format!("early:{steps}"), Some(times)));
+        let more = [(NO_EARLY_STOPPING.into(), Some(*last)), ("exact".into(), None)];
+        let methods: Vec<(String, Option<f64>)> = early.chain(more).collect();
+        let mut ratios = vec![Vec::new(); methods.len()];
         for &exponent in exponents {
             let input = seeded_rows::<f32>(1 << exponent, cols, Distribution::Normal, 0);
             for k in KS {
                 let case = RowCase::new(1 << exponent, cols, k);
                 let mut problem = Problem::new(&case, Form::Pairs, &input);
                 let peer = peers.ms(session, &problem)?;
-                for (ratios, method) in
-                    ratios.iter_mut().zip(methods.iter().map(String::as_str).chain(["exact"]))
-                {
+                for (ratios, (method, _)) in ratios.iter_mut().zip(&methods) {
                     problem.method = method.parse()?;
                     ratios.push(peer / ms(session, &problem)?);
                 }
             }
         }
-        let names = methods.iter().map(String::as_str).chain(["exact"]);
-        for ((name, ratios), published) in names.zip(ratios).zip(published) {
-            let case = format!("M = {cols}, {name}");
-            session.row([figure, &quantity, &case], published, mean(&ratios))?;
+        for ((method, published), ratios) in methods.iter().zip(ratios) {
+            let case = format!("M = {cols}, {method}");
+            session.row([figure, &quantity, &case], *published, mean(&ratios))?;
         }
     }
     Ok(())
@@ -143,7 +147,9 @@ fn long_rows(session: &Session, peers: &Peers) -> anyhow::Result<()> {
     session.heading(figure, &quantity);
     for &cols in all {
         let input = seeded_rows::<f32>(LONG_ROWS, cols, Distribution::Normal, 0);
-        let methods = ["early:4", "early:8", "exact"].into_iter().chain(PRECISIONS);
+        let precisions: &[&str] =
+            if session.arguments.quick { &QUICK_PRECISIONS } else { &PRECISIONS };
+        let methods = ["early:4", "exact"].into_iter().chain(precisions.iter().copied());
         let mut ratios: Vec<(&str, Vec<f64>)> =
             methods.map(|method| (method, Vec::new())).collect();
         for k in LONG_KS.into_iter().filter(|&k| k < cols) {

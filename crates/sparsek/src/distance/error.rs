@@ -1,6 +1,6 @@
 //! Errors of distances.
 
-use burn::tensor::DType;
+use burn::tensor::{DType, IntDType};
 use sparsek_kernels::distance::Metric;
 
 use crate::sparse::CsrError;
@@ -51,6 +51,19 @@ pub enum DistanceError {
         rows: usize,
         /// Whether rows exclude themselves.
         exclude_self: bool,
+    },
+    /// No shards.
+    #[error("there are no shards to search")]
+    Shards,
+    /// More rows than indices of the device can number.
+    #[error("{rows} rows, but indices on {device} are of {dtype:?}")]
+    Rows {
+        /// Rows of all shards or parts.
+        rows: usize,
+        /// The device of the results.
+        device: String,
+        /// Its indices.
+        dtype: IntDType,
     },
     /// A filter for other queries or index rows.
     #[error("the filter has {found} {what}, but there are {expected}")]

@@ -5,6 +5,8 @@
 //! - [`NearestNeighbors`]: the k nearest rows, or all within a radius, as tensors, graphs or lists;
 //!   [`Prefilter`] allows some rows only; [`Precomputed`] and [`kneighbors_from_graph`] take
 //!   distances.
+//! - [`ShardedNeighbors`], [`NeighborStream`]: an index on several devices, or in parts that pass
+//!   through one.
 //! - [`KNeighborsClassifier`], [`KNeighborsRegressor`]: predictions from neighbors.
 //! - [`weighted`]: weights of columns.
 //!
@@ -22,6 +24,7 @@ mod pairwise;
 mod precomputed;
 mod predict;
 mod samples;
+mod sharded;
 mod weighted;
 
 pub use error::DistanceError;
@@ -34,6 +37,7 @@ pub use pairwise::pairwise_distances;
 pub use precomputed::{Precomputed, kneighbors_from_graph};
 pub use predict::{KNeighborsClassifier, KNeighborsRegressor, Weights};
 pub use samples::Samples;
+pub use sharded::{NeighborStream, ShardedNeighbors};
 pub use sparsek_kernels::distance::{
     Algebra, Dense, Distance, Gradient, HostSemiring, Inner, Metric, ROUTINES, Real, Rescale,
     Routine, Strategy, Sums, UnknownMetric,

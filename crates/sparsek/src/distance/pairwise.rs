@@ -149,6 +149,16 @@ fn renumbered(patterns: [&Pattern; 2]) -> [Pattern; 2] {
 }
 
 pub(super) fn check<S: Samples>(x: &S, y: &S) -> Result<(), DistanceError> {
+    check_kinds(x, y)?;
+    let (x, y) = (x.device(), y.device());
+    if x != y {
+        return Err(DistanceError::Devices { x: format!("{x:?}"), y: format!("{y:?}") });
+    }
+    Ok(())
+}
+
+/// Columns and dtypes.
+pub(super) fn check_kinds<S: Samples>(x: &S, y: &S) -> Result<(), DistanceError> {
     if x.cols() != y.cols() {
         let (x, y) = (x.cols(), y.cols());
         return Err(DistanceError::Columns { x, y });
@@ -156,10 +166,6 @@ pub(super) fn check<S: Samples>(x: &S, y: &S) -> Result<(), DistanceError> {
     if x.dtype() != y.dtype() {
         let (x, y) = (x.dtype(), y.dtype());
         return Err(DistanceError::Dtypes { x, y });
-    }
-    let (x, y) = (x.device(), y.device());
-    if x != y {
-        return Err(DistanceError::Devices { x: format!("{x:?}"), y: format!("{y:?}") });
     }
     Ok(())
 }

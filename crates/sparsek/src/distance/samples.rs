@@ -14,7 +14,7 @@ use super::{
     measure::Measure,
     neighbors::{Nearest, NearestNeighbors},
 };
-use crate::sparse::{Csr, CsrError};
+use crate::sparse::{Csr, CsrError, check_dtype};
 
 /// Rows to search or compare: sparse, a [`Csr`], or dense, a `Tensor<2>` of f32, f64, f16 or bf16.
 ///
@@ -26,14 +26,15 @@ impl Samples for Csr {}
 impl Samples for Tensor<2> {}
 
 /// What a search needs of its rows.
-pub trait Rows: Clone {
+pub trait Rows: Clone + Send + Sync {
     /// What is derived from an index once.
-    type Prepared: Clone + Default;
+    type Prepared: Clone + Default + Send + Sync;
 
     fn rows(&self) -> usize;
     fn cols(&self) -> usize;
     fn dtype(&self) -> DType;
     fn device(&self) -> Device;
+    fn to_device(&self, device: &Device) -> Result<Self, CsrError>;
     fn slice_rows(&self, rows: Range<usize>) -> Self;
     fn select_rows(&self, rows: &[usize]) -> Self;
     /// The rows as a matrix; dense rows are read once.
@@ -79,6 +80,10 @@ impl Rows for Csr {
 
     fn device(&self) -> Device {
         self.device()
+    }
+
+    fn to_device(&self, device: &Device) -> Result<Self, CsrError> {
+        self.to_device(device)
     }
 
     fn slice_rows(&self, rows: Range<usize>) -> Self {
@@ -149,6 +154,11 @@ impl Rows for Tensor<2> {
         self.device()
     }
 
+    fn to_device(&self, device: &Device) -> Result<Self, CsrError> {
+        check_dtype(self.dtype(), device)?;
+        Ok(self.clone().to_device(device))
+    }
+
     fn slice_rows(&self, rows: Range<usize>) -> Self {
         let all = self.rows();
         assert!(
@@ -210,7 +220,7 @@ impl Rows for Tensor<2> {
         k: usize,
         exclude_self: bool,
     ) -> Result<Nearest, DistanceError> {
-        crate::sparse::check_dtype(query.dtype(), &query.device())?;
+        check_dtype(query.dtype(), &query.device())?;
         match Form::of(&search.measure).filter(|_| query.cols() > 0) {
             Some(form) => {
                 let index = &search.index;

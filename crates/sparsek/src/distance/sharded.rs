@@ -1,0 +1,415 @@
+//! Nearest neighbors among rows in shards: on several devices, or passing through one.
+//!
+//! ```text
+//! each shard finds the k nearest of its rows, on its device
+//! lists move to one device and are merged by distance, then row
+//! ```
+//!
+//! Ties go to the lowest row because lists are joined in the order of rows, and the selection that
+//! merges them takes the first of equal distances.
+
+use std::ops::Range;
+
+use burn::tensor::{Device, Int, IntDType, Tensor};
+
+use super::{
+    error::DistanceError,
+    measure::Measure,
+    neighbors::{Nearest, NearestNeighbors, without_self},
+    pairwise::check_kinds,
+    samples::Samples,
+};
+use crate::sparse::Csr;
+
+/// Brute-force nearest neighbors among rows that are divided over several devices.
+///
+/// [`NearestNeighbors`] for an index that one device does not hold, or searches too slowly. Devices
+/// search at the same time, a thread each (one after another in a browser).
+///
+/// ```
+/// use burn::tensor::{Device, Tensor, TensorData};
+/// use sparsek::distance::{Metric, ShardedNeighbors};
+///
+/// // Two devices; the index has three rows.
+/// let devices = [Device::flex(), Device::flex()];
+/// let shards = vec![
+///     Tensor::<2>::from_data([[1.0, 0.5], [0.5, 4.0]], &devices[0]),
+///     Tensor::<2>::from_data([[4.0, 4.5]], &devices[1]),
+/// ];
+/// let index = ShardedNeighbors::fit(shards, Metric::Euclidean)?;
+/// let query = Tensor::<2>::from_data([[4.0, 4.0]], &devices[0]);
+/// let (distances, indices) = index.kneighbors(&query, 2)?;
+/// distances.into_data().assert_eq(&TensorData::from([[0.5, 3.5]]), false);
+/// indices.into_data().assert_eq(&TensorData::from([[2, 1]]), false);
+/// # Ok::<(), sparsek::distance::DistanceError>(())
+/// ```
+///
+/// # Guarantees
+///
+/// Neighbors, ties, NaN and errors as [`NearestNeighbors`] of all rows on one device; distances of
+/// dense rows that are [searched directly](Measure::searches_dense) bit for bit. A shard of a
+/// [`Csr`] may choose another routine than the whole matrix: distances then agree up to rounding.
+///
+/// # Cost
+///
+/// A search of each shard; 12 bytes per neighbor and shard through the host (f32), and a selection
+/// of k among 2 k elements per query and shard on the first device.
+#[derive(Clone)]
+pub struct ShardedNeighbors<S: Samples = Csr> {
+    shards: Vec<Shard<S>>,
+    rows: usize,
+}
+
+#[derive(Clone)]
+struct Shard<S: Samples> {
+    search: NearestNeighbors<S>,
+    /// Number of its first row.
+    first: usize,
+}
+
+impl<S: Samples> ShardedNeighbors<S> {
+    /// Takes consecutive rows on any devices; several shards may share one. Results are on the
+    /// device of the first.
+    ///
+    /// # Errors
+    ///
+    /// [`DistanceError::Shards`] without shards, [`DistanceError::Columns`],
+    /// [`DistanceError::Dtypes`], [`DistanceError::Rows`] above the device's indices.
+    pub fn fit(shards: Vec<S>, measure: impl Into<Measure>) -> Result<Self, DistanceError> {
+        let measure = measure.into();
+        let mut rows = 0;
+        let mut placed: Vec<Shard<S>> = Vec::with_capacity(shards.len());
+        for shard in shards {
+            if let Some(one) = placed.first() {
+                check_kinds(one.search.index(), &shard)?;
+            }
+            let count = shard.rows();
+            placed.push(Shard { search: NearestNeighbors::fit(shard, measure), first: rows });
+            rows += count;
+        }
+        let first = placed.first().ok_or(DistanceError::Shards)?;
+        check_rows(rows, &first.search.index().device())?;
+        Ok(Self { shards: placed, rows })
+    }
+
+    /// Sets queries per batch, as [`NearestNeighbors::with_query_batch`].
+    pub fn with_query_batch(self, rows: usize) -> Self {
+        let shards = self.shards.into_iter();
+        let batched =
+            |shard: Shard<S>| Shard { search: shard.search.with_query_batch(rows), ..shard };
+        Self { shards: shards.map(batched).collect(), ..self }
+    }
+
+    /// Rows of all shards.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Columns.
+    pub fn cols(&self) -> usize {
+        self.shards[0].search.index().cols()
+    }
+
+    /// The device of the first shard.
+    pub fn device(&self) -> Device {
+        self.shards[0].search.index().device()
+    }
+
+    /// Distances and indices of the `k` nearest rows, both `[m, k]` on the first shard's device, as
+    /// [`NearestNeighbors::kneighbors`]. Queries may be on any device. No gradient.
+    ///
+    /// # Errors
+    ///
+    /// [`DistanceError`] if `k` exceeds the rows, widths or dtypes differ, or a device lacks the
+    /// dtype.
+    pub fn kneighbors(
+        &self,
+        query: &S,
+        k: usize,
+    ) -> Result<(Tensor<2>, Tensor<2, Int>), DistanceError> {
+        self.check(query, k, false)?;
+        self.nearest(query, k)
+    }
+
+    /// [`kneighbors`](Self::kneighbors) of a range of rows of the index, without each row itself.
+    /// Panics if out of bounds.
+    pub fn kneighbors_of(
+        &self,
+        rows: Range<usize>,
+        k: usize,
+    ) -> Result<(Tensor<2>, Tensor<2, Int>), DistanceError> {
+        let mut found: Vec<Nearest> = Vec::new();
+        for (shard, own) in self.pieces(rows) {
+            let query = shard.search.index().slice_rows(own.clone());
+            self.check(&query, k, true)?;
+            let more = if k == 0 || own.is_empty() { k } else { k + 1 };
+            let (values, indices) = self.nearest(&query, more)?;
+            found.push(match more > k {
+                true => without_self(values, indices, shard.first + own.start),
+                false => (values, indices),
+            });
+        }
+        let (values, indices) = found.into_iter().unzip();
+        Ok((Tensor::cat(values, 0), Tensor::cat(indices, 0)))
+    }
+
+    /// Distances to all rows within a radius, `[m, rows]` on the first shard's device, as
+    /// [`NearestNeighbors::radius_neighbors`]. Queries may be on any device. Shards are searched
+    /// one after another. No gradient.
+    ///
+    /// # Errors
+    ///
+    /// [`DistanceError`] if widths or dtypes differ, a device lacks the dtype, or above
+    /// [`MAX_ENTRIES`](crate::sparse::MAX_ENTRIES) entries.
+    ///
+    /// ```
+    /// use burn::tensor::{Device, Tensor};
+    /// use sparsek::distance::{Metric, ShardedNeighbors};
+    ///
+    /// let device = Device::flex();
+    /// let shards = [[[1.0, 0.5], [0.5, 4.0]], [[4.0, 4.5], [9.0, 9.0]]];
+    /// let shards = shards.map(|rows| Tensor::<2>::from_data(rows, &device));
+    /// let index = ShardedNeighbors::fit(shards.to_vec(), Metric::Manhattan)?;
+    /// let query = Tensor::<2>::from_data([[4.0, 4.0]], &device);
+    /// let near = index.radius_neighbors(&query, 3.5)?;
+    /// assert_eq!(near.pattern().indices(), [1, 2]);
+    /// # Ok::<(), sparsek::distance::DistanceError>(())
+    /// ```
+    pub fn radius_neighbors(&self, query: &S, radius: f64) -> Result<Csr, DistanceError> {
+        self.radius_graph(query, None, radius)
+    }
+
+    /// [`radius_neighbors`](Self::radius_neighbors) of a range of rows of the index, without each
+    /// row itself. Panics if out of bounds.
+    pub fn radius_neighbors_of(
+        &self,
+        rows: Range<usize>,
+        radius: f64,
+    ) -> Result<Csr, DistanceError> {
+        let mut graphs = Vec::new();
+        for (shard, own) in self.pieces(rows) {
+            let query = shard.search.index().slice_rows(own.clone());
+            graphs.push(self.radius_graph(&query, Some((shard.first, own)), radius)?);
+        }
+        Ok(Csr::vstack(&graphs.iter().collect::<Vec<_>>())?)
+    }
+
+    /// `own`: the queries are these rows of the shard that begins there.
+    fn radius_graph(
+        &self,
+        query: &S,
+        own: Option<(usize, Range<usize>)>,
+        radius: f64,
+    ) -> Result<Csr, DistanceError> {
+        check_kinds(query, self.shards[0].search.index())?;
+        let primary = self.device();
+        let mut graphs = Vec::with_capacity(self.shards.len());
+        for Shard { search, first } in &self.shards {
+            let own = own.clone().filter(|(shard, _)| shard == first);
+            let graph = match own.filter(|_| search.index().rows() > 0) {
+                Some((_, rows)) => search.radius_neighbors_of(rows, radius)?,
+                None => {
+                    let query = query.to_device(&search.index().device())?;
+                    search.radius_neighbors(Some(&query), radius)?
+                }
+            };
+            graphs.push(graph.to_device(&primary)?);
+        }
+        Ok(Csr::hstack(&graphs.iter().collect::<Vec<_>>())?)
+    }
+
+    /// The shards that hold a range of rows, each with its part of it; at least one.
+    fn pieces(&self, rows: Range<usize>) -> Vec<(&Shard<S>, Range<usize>)> {
+        assert!(
+            rows.start <= rows.end && rows.end <= self.rows,
+            "rows {rows:?} of {} in shards",
+            self.rows
+        );
+        let piece = |shard: &Shard<S>| {
+            let count = shard.search.index().rows();
+            let [start, end] =
+                [rows.start, rows.end].map(|at| at.saturating_sub(shard.first).min(count));
+            start..end
+        };
+        let pieces = self.shards.iter().map(|shard| (shard, piece(shard)));
+        let mut pieces: Vec<_> = pieces.filter(|(_, piece)| !piece.is_empty()).collect();
+        if pieces.is_empty() {
+            pieces.push((&self.shards[0], 0..0));
+        }
+        pieces
+    }
+
+    fn check(&self, query: &S, k: usize, exclude_self: bool) -> Result<(), DistanceError> {
+        let one = &self.shards[0].search;
+        check_kinds(query, one.index())?;
+        one.measure.check()?;
+        let rows = self.rows;
+        match k > rows.saturating_sub(usize::from(exclude_self)) {
+            true => Err(DistanceError::Neighbors { k, rows, exclude_self }),
+            false => Ok(()),
+        }
+    }
+
+    /// Searches all shards, those of different devices at the same time.
+    fn nearest(&self, query: &S, k: usize) -> Result<Nearest, DistanceError> {
+        let primary = self.device();
+        if k == 0 {
+            let query = query.to_device(&primary)?;
+            return self.shards[0].search.kneighbors(Some(&query), 0);
+        }
+        let search = |shard: &Shard<S>| -> Result<(usize, Nearest), DistanceError> {
+            let index = shard.search.index();
+            let query = query.to_device(&index.device())?;
+            let found = shard.search.kneighbors(Some(&query), k.min(index.rows()))?;
+            Ok((shard.first, found))
+        };
+        let mut groups: Vec<Vec<&Shard<S>>> = Vec::new();
+        for shard in self.shards.iter().filter(|shard| shard.search.index().rows() > 0) {
+            let device = shard.search.index().device();
+            let same = |group: &&mut Vec<&Shard<S>>| group[0].search.index().device() == device;
+            match groups.iter_mut().find(same) {
+                Some(group) => group.push(shard),
+                None => groups.push(vec![shard]),
+            }
+        }
+        let of_group = |group: &[&Shard<S>]| -> Result<Vec<_>, DistanceError> {
+            group.iter().map(|shard| search(shard)).collect()
+        };
+        let mut found = in_parallel(&groups, |group| of_group(group))?
+            .into_iter()
+            .flatten()
+            .collect::<Vec<_>>();
+        found.sort_by_key(|&(first, _)| first);
+        let moved = found.into_iter().map(|(first, (values, indices))| {
+            (first, (values.to_device(&primary), indices.to_device(&primary)))
+        });
+        Ok(self.shards[0].search.join_parts(moved, k, false))
+    }
+}
+
+fn check_rows(rows: usize, device: &Device) -> Result<(), DistanceError> {
+    let dtype = device.settings().int_dtype;
+    match dtype == IntDType::I32 && i32::try_from(rows).is_err() {
+        true => Err(DistanceError::Rows { rows, device: format!("{device:?}"), dtype }),
+        false => Ok(()),
+    }
+}
+
+/// Runs a task for each item on a thread of its own, the last one here.
+#[cfg(not(target_family = "wasm"))]
+fn in_parallel<T: Sync, R: Send>(
+    items: &[T],
+    task: impl Fn(&T) -> Result<R, DistanceError> + Sync,
+) -> Result<Vec<R>, DistanceError> {
+    let Some((last, others)) = items.split_last() else {
+        return Ok(Vec::new());
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = others.iter().map(|item| scope.spawn(|| task(item))).collect();
+        let last = task(last);
+        let joined = threads.into_iter().map(|thread| match thread.join() {
+            Ok(result) => result,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        joined.chain([last]).collect()
+    })
+}
+
+/// Browsers have one thread.
+#[cfg(target_family = "wasm")]
+fn in_parallel<T, R>(
+    items: &[T],
+    task: impl Fn(&T) -> Result<R, DistanceError>,
+) -> Result<Vec<R>, DistanceError> {
+    items.iter().map(task).collect()
+}
+
+/// Nearest neighbors of queries among rows that arrive in parts: an index larger than the memory of
+/// a device, or of the machine.
+///
+/// Holds the queries and the `k` nearest rows so far. Queries that do not fit either go through in
+/// batches, each with all parts.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor, TensorData};
+/// use sparsek::distance::{Metric, NeighborStream};
+///
+/// let device = Device::flex();
+/// let query = Tensor::<2>::from_data([[4.0, 4.0]], &device);
+/// let mut stream = NeighborStream::new(query, Metric::Euclidean, 2)?;
+/// for part in [[[1.0, 0.5], [0.5, 4.0]], [[4.0, 4.5], [9.0, 9.0]]] {
+///     stream.push(Tensor::<2>::from_data(part, &device))?;
+/// }
+/// let (distances, indices) = stream.finish()?;
+/// distances.into_data().assert_eq(&TensorData::from([[0.5, 3.5]]), false);
+/// indices.into_data().assert_eq(&TensorData::from([[2, 1]]), false);
+/// # Ok::<(), sparsek::distance::DistanceError>(())
+/// ```
+///
+/// # Guarantees
+///
+/// As [`ShardedNeighbors`] of the parts.
+///
+/// # Cost
+///
+/// A search of each part, and a selection of k among 2 k elements per query.
+pub struct NeighborStream<S: Samples = Csr> {
+    query: S,
+    measure: Measure,
+    k: usize,
+    best: Option<Nearest>,
+    rows: usize,
+}
+
+impl<S: Samples> NeighborStream<S> {
+    /// Takes the queries. Error: [`DistanceError::Parameter`].
+    pub fn new(query: S, measure: impl Into<Measure>, k: usize) -> Result<Self, DistanceError> {
+        let measure = measure.into();
+        measure.check()?;
+        Ok(Self { query, measure, k, best: None, rows: 0 })
+    }
+
+    /// Searches the next rows of the index, on the device of the queries. Empty parts count as
+    /// none.
+    ///
+    /// # Errors
+    ///
+    /// [`DistanceError`] if widths, dtypes or devices differ, or rows exceed the device's indices;
+    /// then the part has no effect.
+    pub fn push(&mut self, part: S) -> Result<(), DistanceError> {
+        let rows = part.rows();
+        check_rows(self.rows + rows, &self.query.device())?;
+        let search = NearestNeighbors::fit(part, self.measure);
+        let found = search.kneighbors(Some(&self.query), self.k.min(rows))?;
+        if self.k == 0 {
+            self.rows += rows;
+        } else if rows > 0 {
+            let best = self.best.take().map(|best| (0, best));
+            let parts = best.into_iter().chain([(self.rows, found)]);
+            self.best = Some(search.join_parts(parts, self.k, false));
+            self.rows += rows;
+        }
+        Ok(())
+    }
+
+    /// Rows so far.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Distances and indices of the `k` nearest of all rows, both `[m, k]`, nearest first, ties to
+    /// the lowest row, as [`NearestNeighbors::kneighbors`].
+    ///
+    /// Error: [`DistanceError::Neighbors`] if fewer than `k` rows were pushed.
+    pub fn finish(self) -> Result<(Tensor<2>, Tensor<2, Int>), DistanceError> {
+        let Self { k, rows, best, query, measure } = self;
+        if k > rows {
+            return Err(DistanceError::Neighbors { k, rows, exclude_self: false });
+        }
+        match best {
+            Some(best) => Ok(best),
+            // k is 0.
+            None => NearestNeighbors::fit(query.clone(), measure).kneighbors(Some(&query), 0),
+        }
+    }
+}
