@@ -5,7 +5,7 @@ use std::{path::PathBuf, str::FromStr};
 use anyhow::ensure;
 use burn::tensor::{DType, Int, Tensor, TensorData};
 use sparsek::{
-    distance::{Metric, NearestNeighbors, Samples},
+    distance::{DistanceError, Metric, NearestNeighbors, ShardedNeighbors},
     sparse::Csr,
 };
 use sparsek_tests::{
@@ -19,6 +19,7 @@ use crate::{
     copy,
     record::{self, NeighborRecord},
     timing::{measure_ahead, wall_clock},
+    vector::numbered_devices,
 };
 
 /// Queries that are checked.
@@ -42,6 +43,9 @@ pub struct Arguments {
     /// Normal numbers around this one.
     #[arg(long, default_value_t = 0.0)]
     mean: f64,
+    /// Also times rows shared among these devices of the backend, by number.
+    #[arg(long, value_delimiter = ',')]
+    devices: Vec<usize>,
     /// Also times the same rows as a CSR matrix.
     #[arg(long)]
     sparse: bool,
@@ -118,10 +122,24 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             let (backend, index, query) = (&backend, &index, &query);
             let problem = Problem { arguments, backend, case, metric, index, query, copy_gbps };
             let [x, q] = [index, query].map(|rows| rows.tensor.clone());
-            let dense = problem.time("dense", x.clone(), &q)?;
+            let fitted = NearestNeighbors::fit(x.clone(), metric);
+            let dense = problem.time("dense", || fitted.kneighbors(Some(&q), case.k))?;
+            if !arguments.devices.is_empty() {
+                let devices = numbered_devices(&problem.backend.devices(), &arguments.devices)?;
+                let share = case.rows.div_ceil(devices.len());
+                let shards = devices.iter().enumerate().map(|(at, device)| {
+                    let [start, end] = [at, at + 1].map(|at| case.rows.min(at * share));
+                    x.clone().narrow(0, start, end - start).to_device(device)
+                });
+                let fitted = ShardedNeighbors::fit(shards.collect(), metric)?;
+                let kind = format!("{} devices", devices.len());
+                let ms = problem.time(&kind, || fitted.kneighbors(&q, case.k))?;
+                say!("{} {metric}: {kind} {:.2} x one", case.text, dense / ms);
+            }
             if arguments.sparse {
                 let (x, q) = (Csr::from_dense(x)?, Csr::from_dense(q)?);
-                let sparse = problem.time("sparse", x, &q)?;
+                let fitted = NearestNeighbors::fit(x, metric);
+                let sparse = problem.time("sparse", || fitted.kneighbors(Some(&q), case.k))?;
                 say!("{} {metric}: sparse / dense {:.2}", case.text, sparse / dense);
             }
         }
@@ -131,10 +149,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
 
 impl Problem<'_> {
     /// Checks, times and records a search; returns milliseconds.
-    fn time<S: Samples>(&self, kind: &str, index: S, query: &S) -> anyhow::Result<f64> {
+    fn time(
+        &self,
+        kind: &str,
+        neighbors: impl Fn() -> Result<(Tensor<2>, Tensor<2, Int>), DistanceError>,
+    ) -> anyhow::Result<f64> {
         let Self { case, metric, backend, .. } = self;
-        let fitted = NearestNeighbors::fit(index, *metric);
-        let neighbors = || fitted.kneighbors(Some(query), case.k);
         let mut found = None;
         let first_ms = wall_clock(|| {
             found = Some(neighbors()?);

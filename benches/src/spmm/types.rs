@@ -57,6 +57,9 @@ pub struct Arguments {
     /// Convolution of epochs.
     #[arg(long, value_enum, default_value_t = Model::Sage)]
     pub model: Model,
+    /// Epochs in mixed precision, bf16 and f32. Records append it to the case.
+    #[arg(long)]
+    pub mixed: bool,
     /// Seed of synthetic data and of model parameters.
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
@@ -79,6 +82,7 @@ impl Arguments {
             methods: vec![Method::Epoch],
             selections: vec![Selection::Exact],
             model,
+            mixed: false,
             seed: 0,
             json: None,
         }

@@ -4,7 +4,9 @@ mod problem;
 mod shards;
 mod stream;
 
-pub use shards::{Arguments as ShardArguments, measure as measure_shards, run as run_shards};
+pub use shards::{
+    Arguments as ShardArguments, measure as measure_shards, numbered_devices, run as run_shards,
+};
 pub use stream::{Arguments as StreamArguments, run as run_stream};
 
 use std::path::PathBuf;

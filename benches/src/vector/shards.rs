@@ -62,14 +62,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
 pub fn measure(arguments: &Arguments) -> anyhow::Result<f64> {
     let VectorCase { length, k, .. } = arguments.case;
     let backend = arguments.backend.open().map_err(anyhow::Error::msg)?;
-    let present = backend.devices();
-    let numbered = |&number: &usize| {
-        let device = present.get(number).cloned();
-        let (kind, count) = (backend.kind, present.len());
-        device.with_context(|| format!("{kind} has {count} device(s), numbered from 0: {number}"))
-    };
-    let devices: Vec<Device> =
-        arguments.devices.iter().map(numbered).collect::<anyhow::Result<_>>()?;
+    let devices = numbered_devices(&backend.devices(), &arguments.devices)?;
     let first = devices.first().context("no devices")?;
     let input = vector::<f32>(length, Distribution::Uniform);
     let put = |part: &[f32], device: &Device| {
@@ -139,6 +132,16 @@ pub fn measure(arguments: &Arguments) -> anyhow::Result<f64> {
         record::append(path, &record)?;
     }
     Ok(one_ms / ms)
+}
+
+/// The devices of these numbers.
+pub fn numbered_devices(present: &[Device], numbers: &[usize]) -> anyhow::Result<Vec<Device>> {
+    let numbered = |&number: &usize| {
+        let count = present.len();
+        let device = present.get(number).cloned();
+        device.with_context(|| format!("{count} device(s), numbered from 0: no {number}"))
+    };
+    numbers.iter().map(numbered).collect()
 }
 
 fn read(values: Tensor<1>, indices: Tensor<1, Int>) -> anyhow::Result<(Vec<f32>, Vec<i64>)> {

@@ -15,7 +15,7 @@ use std::{
 use burn::tensor::{DType, Device, Tensor, TensorData};
 use sparsek::{
     distance::{Metric, NearestNeighbors, Samples, ShardedNeighbors},
-    io::npy::Npy,
+    io::{input, npy::Npy},
     sparse::Csr,
 };
 use sparsek_examples::{
@@ -64,7 +64,7 @@ fn knn(args: &Cli) -> Result<(), Box<dyn Error>> {
 /// Whether a file holds an array of numpy's save.
 fn is_dense(file: &Path) -> Result<bool, Box<dyn Error>> {
     let mut magic = [0; MAGIC.len()];
-    let mut file = fs::File::open(file).map_err(|error| named(file, error))?;
+    let (mut file, _) = input::open(file).map_err(|error| named(file, error))?;
     // Shorter files are none, and refused by their reader.
     Ok(file.read_exact(&mut magic).is_ok() && magic == *MAGIC)
 }
@@ -74,8 +74,7 @@ const MAGIC: &[u8; 6] = b"\x93NUMPY";
 /// Dense rows as f32.
 fn dense_rows(file: &Path, device: &Device) -> Result<Tensor<2>, Box<dyn Error>> {
     let read = || -> Result<_, String> {
-        let open = fs::File::open(file).map_err(|error| error.to_string())?;
-        let size = open.metadata().map_err(|error| error.to_string())?.len();
+        let (open, size) = input::open(file).map_err(|error| error.to_string())?;
         let array = Npy::open(BufReader::new(open), size)?;
         let &[rows, cols] = array.shape() else {
             return Err(format!("an array of {} dimensions instead of 2", array.shape().len()));

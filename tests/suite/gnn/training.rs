@@ -1,6 +1,6 @@
 //! Graphs, aggregation and training on tensors.
 
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::{DType, Device, Tensor, TensorData};
 use sparsek_gnn::aggregate::{aggregate_max, aggregate_mean, aggregate_sum, aggregate_weighted};
 use sparsek_gnn::datasets::{
     NodeDataset, NodeDatasetParts,
@@ -10,14 +10,14 @@ use sparsek_gnn::datasets::{
 use sparsek_gnn::nn::{
     Activation, Aggregator, Architecture, MaxKModelConfig, Representation, SageConvConfig,
 };
-use sparsek_gnn::train::{EpochReport, TrainConfig, train};
+use sparsek_gnn::train::{EpochReport, Precision, TrainConfig, train};
 use sparsek_gnn::{Graph, GraphError};
 use sparsek_tests::{
     backend::{Backend, Kind},
     data::{Random, normals},
     oracle::layers::{Edges, Join, join},
     oracle::spmm::Csr,
-    runner::Cases,
+    runner::{Cases, Verdict},
 };
 
 const NODES: usize = 60;
@@ -40,11 +40,19 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     let runs = if backend.kind == Kind::Cpu { 0 } else { 2 };
     for (name, activation) in activations.into_iter().take(runs) {
         add_layer(cases, backend, &format!("train/karate/{name}"), move |b| {
-            fits(b, &karate_club(), activation)
+            fits(b, &karate_club(), activation, None)
         });
         add_layer(cases, backend, &format!("train/sbm/{name}"), move |b| {
             let data = block_model(&SbmConfig::new(400).with_seed(1)).map_err(|e| e.to_string())?;
-            fits(b, &data, activation)
+            fits(b, &data, activation, None)
+        });
+        cases.add(backend, format!("tensor/gnn/train/mixed/{name}"), move |b| {
+            let lacking = (!b.device.supports_dtype(DType::BF16)).then(|| "no bf16".to_string());
+            if let Some(reason) = b.shared_memory_defect().or(lacking) {
+                return Ok(Verdict::Skipped(reason));
+            }
+            let data = block_model(&SbmConfig::new(400).with_seed(1)).map_err(|e| e.to_string())?;
+            fits(b, &data, activation, Some(Precision::Bf16)).map(|()| Verdict::Passed)
         });
     }
 }
@@ -203,12 +211,18 @@ fn sage(backend: &Backend, aggregator: Aggregator) -> Result<(), String> {
     Ok(())
 }
 
-fn fits(backend: &Backend, data: &NodeDataset, activation: Activation) -> Result<(), String> {
+fn fits(
+    backend: &Backend,
+    data: &NodeDataset,
+    activation: Activation,
+    precision: Option<Precision>,
+) -> Result<(), String> {
     let model = MaxKModelConfig::new(Architecture::Sage, data.feature_width(), 32, data.classes())
         .with_layers(2)
         .with_activation(activation)
         .with_dropout(0.1);
     let config = TrainConfig::new().with_epochs(30).with_lr(0.01).with_seed(3);
+    let config = config.with_precision(precision);
     let mut losses = Vec::new();
     let run = train(&config, &model, data, &backend.device, &mut |epoch: &EpochReport| {
         losses.push(epoch.loss);

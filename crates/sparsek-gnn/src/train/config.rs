@@ -1,4 +1,7 @@
-use burn::config::Config;
+use burn::{
+    config::Config,
+    tensor::{DType, Device},
+};
 use serde::{Deserialize, Serialize};
 
 use super::{error::TrainError, metric::Metric};
@@ -29,6 +32,8 @@ pub struct TrainConfig {
     /// Evaluates in batches too: estimates, since batches lack edges.
     #[config(default = false)]
     pub evaluate_batches: bool,
+    /// Arithmetic of layers. Default: [`Precision::Full`].
+    pub precision: Option<Precision>,
     /// Epochs between saves; the last is always saved.
     #[config(default = 25)]
     pub save_every: usize,
@@ -54,9 +59,45 @@ impl TrainConfig {
         self.batches.check()
     }
 
+    /// What layers store, if not the dtype of features and parameters.
+    pub(super) fn stored(&self) -> Option<DType> {
+        self.precision.unwrap_or_default().stored()
+    }
+
+    /// [`TrainError::Config`] where a device lacks the precision.
+    pub(super) fn check_device(&self, device: &Device) -> Result<(), TrainError> {
+        match self.stored() {
+            Some(dtype) if !device.supports_dtype(dtype) => {
+                Err(TrainError::Config(format!("{device:?} has no {dtype:?}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Configured or default metric.
     pub fn metric_for(&self, data: &NodeDataset) -> Metric {
         self.metric.unwrap_or_else(|| Metric::default_for(data))
+    }
+}
+
+/// Dtypes of training and evaluation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Precision {
+    /// The device's float dtype for everything.
+    #[default]
+    Full,
+    /// Mixed: layers compute with features, activations, gradients and copies of the parameters in
+    /// bf16; kernels add in f32. Parameters, their updates, logits and the loss stay as they are.
+    Bf16,
+}
+
+impl Precision {
+    /// What layers store; None for the dtype of features and parameters.
+    pub(super) fn stored(self) -> Option<DType> {
+        match self {
+            Self::Full => None,
+            Self::Bf16 => Some(DType::BF16),
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Features, targets and split masks on a device.
 use std::sync::Arc;
 
-use burn::tensor::{Device, Int, Tensor, TensorData, activation::log_sigmoid, read_sync};
+use burn::tensor::{DType, Device, Int, Tensor, TensorData, activation::log_sigmoid, read_sync};
 use sparsek::{
     dense::{class_hits, column_sums, cross_entropy},
     io::memory,
@@ -21,7 +21,9 @@ use crate::{
 
 /// Outside autodiff.
 pub(super) struct DeviceData {
+    /// In the dtype that layers store.
     pub(super) features: Tensor<2>,
+    wide: DType,
     goal: Goal,
     own: Option<OwnLoss>,
 }
@@ -75,7 +77,7 @@ impl DeviceData {
         nodes: Option<&[u32]>,
         (train, count): (&[u32], usize),
         loss: Option<&Arc<dyn NodeLoss>>,
-        device: &Device,
+        (device, stored): (&Device, Option<DType>),
     ) -> Self {
         let (classes, width) = (data.classes(), data.feature_width());
         let device = &device.clone().without_autodiff();
@@ -135,11 +137,15 @@ impl DeviceData {
             rows: (!train.is_empty()).then(|| rows(train)),
             share: train.len() as f64 / count as f64,
         });
-        Self { features: floats(features, width), goal, own }
+        let features: Tensor<2> = floats(features, width);
+        let wide = features.dtype();
+        let features = stored.into_iter().fold(features, |rows, dtype| rows.cast(dtype));
+        Self { features, wide, goal, own }
     }
 
     /// [1]: cross-entropy, binary per class for sets, unless the loss is the caller's.
     pub(super) fn loss(&self, logits: Tensor<2>) -> Tensor<1> {
+        let logits = self.widened(logits);
         if let Some(own) = &self.own {
             return own.mean(logits);
         }
@@ -150,6 +156,16 @@ impl DeviceData {
                 let each = logits.clone() * absent - log_sigmoid(logits);
                 sum(each * weights.clone())
             }
+        }
+    }
+}
+
+impl DeviceData {
+    /// Logits in the dtype that the loss and metrics take.
+    pub(super) fn widened(&self, logits: Tensor<2>) -> Tensor<2> {
+        match logits.dtype() == self.wide {
+            true => logits,
+            false => logits.cast(self.wide),
         }
     }
 }

@@ -9,6 +9,7 @@ use super::{
     data::{DeviceData, Splits, read_async},
     error::TrainError,
     loss::NodeLoss,
+    precision::copy_in,
     recipe::{Recipe, Score},
     replicas::{Replicas, Share},
     types::Evaluation,
@@ -39,6 +40,7 @@ impl<'a> Engine<'a> {
         device: &Device,
     ) -> Self {
         let score = Score::new(config, recipe, host);
+        let place = (device, config.stored());
         let train = (host.train(), host.train().len());
         let evaluates_whole = !config.evaluate_batches || config.batches == Batching::Full;
         let partition = match config.batches {
@@ -55,7 +57,7 @@ impl<'a> Engine<'a> {
             loss: recipe.loss.clone(),
             device: device.clone(),
             whole: evaluates_whole
-                .then(|| DeviceData::new(host, None, train, recipe.loss.as_ref(), device)),
+                .then(|| DeviceData::new(host, None, train, recipe.loss.as_ref(), place)),
             splits: evaluates_whole.then(|| Splits::new(host, score.clone(), device)),
             score,
             partition,
@@ -119,7 +121,8 @@ impl<'a> Engine<'a> {
         let data: Vec<DeviceData> = pairs
             .map(|((batch, train), device)| {
                 let (nodes, loss) = (Some(&batch.nodes[..]), self.loss.as_ref());
-                DeviceData::new(self.host, nodes, (train, count), loss, device)
+                let place = (device, self.config.stored());
+                DeviceData::new(self.host, nodes, (train, count), loss, place)
             })
             .collect();
         let pairs = batches.iter().zip(&data);
@@ -179,9 +182,12 @@ impl<'a> Engine<'a> {
         model: &M,
         loss: Option<Tensor<1>>,
     ) -> Result<Evaluation, TrainError> {
+        let copy = self.config.stored().map(|dtype| copy_in(model, dtype));
+        let model = copy.as_ref().unwrap_or(model);
         let (loss, [train, val, test]) = match (&self.whole, &self.splits) {
             (Some(whole), Some(splits)) => {
                 let logits = model.forward(self.host.graph(), whole.features.clone());
+                let logits = whole.widened(logits);
                 splits.measure(self.host, whole, logits, loss).await?
             }
             _ => {
@@ -202,9 +208,10 @@ impl<'a> Engine<'a> {
         let mut all = vec![0f32; self.host.nodes() * classes];
         let mut batch = async |batch: Batch| {
             let nodes = Some(&batch.nodes[..]);
-            let data = DeviceData::new(self.host, nodes, (&[], 1), None, &self.device);
-            let logits = model.forward(&batch.graph, data.features).reshape([-1]);
-            let logits = read_async(logits).await?;
+            let place = (&self.device, self.config.stored());
+            let data = DeviceData::new(self.host, nodes, (&[], 1), None, place);
+            let logits = model.forward(&batch.graph, data.features.clone());
+            let logits = read_async(data.widened(logits).reshape([-1])).await?;
             let seeds = batch.nodes[..batch.seeds].iter();
             for (&node, row) in seeds.zip(logits.chunks_exact(classes)) {
                 all[node as usize * classes..][..classes].copy_from_slice(row);

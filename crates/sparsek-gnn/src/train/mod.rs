@@ -15,6 +15,7 @@ mod log;
 mod loss;
 mod metric;
 mod optimizer;
+mod precision;
 mod preset;
 mod recipe;
 mod replicas;
@@ -25,7 +26,7 @@ mod types;
 
 pub use self::{
     checkpoint::{CheckpointDir, RunId, SavedRun},
-    config::{Batching, TrainConfig},
+    config::{Batching, Precision, TrainConfig},
     epochs::Epochs,
     error::{DevicesError, TrainError},
     fingerprint::{Fingerprint, Preparation},

@@ -10,6 +10,7 @@ use super::{
     data::DeviceData,
     devices::{self, Sum},
     error::TrainError,
+    precision::{copy_in, gradients_for},
     recipe::Recipe,
 };
 use crate::{
@@ -25,6 +26,8 @@ pub(super) struct Replicas<M> {
     models: Vec<M>,
     optimizer: ModuleOptimizer,
     sum: Sum,
+    /// Dtype of the copies that take steps.
+    stored: Option<DType>,
 }
 
 pub(super) struct Share<'a> {
@@ -49,7 +52,8 @@ impl<M: NodeModel> Replicas<M> {
             devices::join(&devices, sum)?;
         }
         let optimizer = recipe.optimizer(config, &devices[0]);
-        let replicas = Self { models: models?, optimizer, sum, devices };
+        let stored = config.stored();
+        let replicas = Self { models: models?, optimizer, sum, stored, devices };
         let replicas = replicas.shared()?;
         replicas.check_equal("before the first step")?;
         Ok(replicas)
@@ -90,7 +94,7 @@ impl<M: NodeModel> Replicas<M> {
         let (mut first, mut lists) = (None, Vec::new());
         let places = self.models.iter().zip(&self.devices);
         for ((model, device), share) in places.zip(shares) {
-            let own = StepResult::new(model, share);
+            let own = StepResult::new(model, share, self.stored);
             if several {
                 lists.push(flatten(model, &own.gradients, Some(own.loss.clone())));
                 // Operations draw from one random stream when run, so flush each device in turn.
@@ -178,11 +182,17 @@ struct StepResult {
 }
 
 impl StepResult {
-    fn new<M: NodeModel>(model: &M, share: &Share) -> Self {
-        let logits = model.forward(share.graph, share.data.features.clone());
+    fn new<M: NodeModel>(model: &M, share: &Share, stored: Option<DType>) -> Self {
+        let copy = stored.map(|dtype| copy_in(model, dtype));
+        let stepping = copy.as_ref().unwrap_or(model);
+        let logits = stepping.forward(share.graph, share.data.features.clone());
         let loss = share.data.loss(logits);
+        let gradients = GradientsParams::from_grads(loss.backward(), stepping);
         Self {
-            gradients: GradientsParams::from_grads(loss.backward(), model),
+            gradients: match copy {
+                Some(_) => gradients_for(model, gradients),
+                None => gradients,
+            },
             loss: loss.without_autodiff(),
         }
     }

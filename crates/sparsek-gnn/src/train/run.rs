@@ -211,7 +211,7 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
     /// save interval may change.
     ///
     /// Errors when unreadable, in use, or different in model, learning rate, penalty, seed,
-    /// batching, metric, loss, optimizer, schedule, clipping, dataset or preparation.
+    /// batching, precision, metric, loss, optimizer, schedule, clipping, dataset or preparation.
     pub fn resume(mut self, checkpoint: CheckpointDir) -> Result<Self, TrainError> {
         let saved = checkpoint.resume::<C>()?;
         let differs = |what: String| {
@@ -224,12 +224,18 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
             return differs(format!("another model: {one_line}"));
         }
         let (train, own) = (saved.train_config(), as_saved(self.config));
-        let steps = |of: &TrainConfig| (of.lr, of.weight_decay, of.seed, of.batches.clone());
+        let steps =
+            |of: &TrainConfig| (of.lr, of.weight_decay, of.seed, of.batches.clone(), of.stored());
         let chooses = |of: &TrainConfig| (of.metric_for(self.data), of.evaluate_batches);
         if steps(train) != steps(&own) || chooses(train) != chooses(&own) {
             return differs(format!(
-                "lr {}, weight decay {}, seed {}, batches {:?}, metric {:?}",
-                train.lr, train.weight_decay, train.seed, train.batches, train.metric
+                "lr {}, weight decay {}, seed {}, batches {:?}, precision {:?}, metric {:?}",
+                train.lr,
+                train.weight_decay,
+                train.seed,
+                train.batches,
+                train.precision.unwrap_or_default(),
+                train.metric
             ));
         }
         let parts = saved.recipe().differences(&as_saved(&self.recipe.record()));
@@ -249,6 +255,7 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
     }
 
     fn start_on(&self, devices: &[Device], sum: Sum) -> Result<Epochs<'a, C>, TrainError> {
+        devices.iter().try_for_each(|device| self.config.check_device(device))?;
         let first = devices[0].clone().without_autodiff();
         let engine = Engine::new(self.config, &self.recipe, self.data, &first);
         seed_all(devices, self.config.seed, 0);

@@ -3,7 +3,7 @@ use clap::{Args, ValueEnum};
 use sparsek_gnn::{
     datasets::NodeDataset,
     nn::{Activation, Architecture, ConvKind, MaxKModelConfig, PlainModelConfig},
-    train::{Batching, Metric, Preset, PresetSettings, TrainConfig},
+    train::{Batching, Metric, Precision, Preset, PresetSettings, TrainConfig},
 };
 
 /// Trainable models.
@@ -136,6 +136,9 @@ pub struct SettingArgs {
     /// L2 penalty. Default: 0; plain: 0.0005.
     #[arg(help_heading = "Training", long, allow_negative_numbers = true)]
     pub weight_decay: Option<f64>,
+    /// Compute layers in bf16; parameters stay f32.
+    #[arg(help_heading = "Training", long)]
+    pub mixed: bool,
     /// Stop after this many epochs without improvement.
     #[arg(help_heading = "Training", long, value_name = "EPOCHS")]
     pub patience: Option<usize>,
@@ -286,6 +289,7 @@ impl SettingArgs {
             .with_lr(settings.lr)
             .with_weight_decay(self.weight_decay.unwrap_or(weight_decay))
             .with_patience(self.patience)
+            .with_precision(self.mixed.then_some(Precision::Bf16))
             .with_seed(seed)
             .with_metric(Some(settings.metric))
             .with_batches(self.batching())

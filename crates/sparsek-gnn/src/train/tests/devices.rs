@@ -76,7 +76,7 @@ fn a_step_of_two_batches_is_that_of_their_union(
     let batch = |nodes: std::ops::Range<u32>, train: &[u32]| {
         let nodes: Vec<u32> = nodes.collect();
         let train = (train, both.len());
-        let uploaded = DeviceData::new(&data, Some(&nodes), train, None, &device);
+        let uploaded = DeviceData::new(&data, Some(&nodes), train, None, (&device, None));
         (lonely(nodes.len()), uploaded)
     };
     let batches = [batch(0..20, &first), batch(20..40, &second), batch(0..40, &both)];

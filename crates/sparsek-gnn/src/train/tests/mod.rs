@@ -2,6 +2,7 @@ mod batches;
 mod checkpoints;
 mod devices;
 mod logs;
+mod precision;
 mod recipes;
 
 use std::{
