@@ -14,10 +14,11 @@ Examples:
 
 /// Find the nearest rows of a sparse or dense matrix, by brute force.
 ///
-/// Files are dense rows from numpy's save (.npy), sparse matrices from scipy's save_npz (csr, csc, coo, bsr, dia), Matrix Market files
-/// (.mtx, .mtx.gz), or AnnData's .h5ad and 10x Genomics' .h5; values are read as f32. The output is
-/// an .npz with `distances` (f32) and `indices` (i64) of shape [rows, k], nearest first, ties by
-/// index. Without --query the matrix is compared with itself, and no row is its own neighbor.
+/// Files are dense rows from numpy's save (.npy), sparse matrices from scipy's save_npz (csr, csc,
+/// coo, bsr, dia), Matrix Market files (.mtx, .mtx.gz), or AnnData's .h5ad and 10x Genomics' .h5;
+/// values are read as f32. Rows of two kinds are compared as sparse ones. The output is an .npz
+/// with `distances` (f32) and `indices` (i64) of shape [rows, k], nearest first, ties by index.
+/// Without --query the matrix is compared with itself, and no row is its own neighbor.
 #[derive(Parser, Debug)]
 #[command(name = "knn", version, after_help = EXAMPLES)]
 pub struct Cli {

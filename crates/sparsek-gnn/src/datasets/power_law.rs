@@ -180,8 +180,8 @@ impl FromStr for PowerLawConfig {
             (Some(size), Some(1)) => Ok(size),
             (Some(size), Some(parts)) if parts > 0 => Ok(size.divided(parts)),
             _ => Err(DatasetError::Invalid(format!(
-                "{text}: expected flickr-size, yelp-size, reddit-size, products-size, or a part such \
-                 as reddit-size/100"
+                "{text}: expected flickr-size, yelp-size, reddit-size, products-size, or a part \
+                 such as reddit-size/100"
             ))),
         }
     }
