@@ -194,7 +194,8 @@ impl Distribution {
                         _ => 2,
                     };
                     let below = random.uniform() * 256f64.powi(-depth);
-                    T::of((1.0 - below) * if T::FLOAT { 1.0 } else { f64::from(1 << 24) })
+                    let greatest = if T::FLOAT { 1.0 } else { T::of(f64::INFINITY).wide_f64() };
+                    T::of((1.0 - below) * greatest)
                 }
             })
             .collect();

@@ -131,6 +131,24 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
                 check.end()
             });
         }
+        for (name, subrange) in SUBRANGES.into_iter().take(2) {
+            // Most elements are close to the greatest key.
+            cases.add(backend, at(format!("u32/custom/{name}")), move |b| {
+                let length = if on_cpu { long.min(most) } else { 1 << 21 };
+                let mut check = VectorCheck::new(b);
+                check.distributions::<u32>(&[Distribution::Custom], length, &[1, 2, 300], |k| {
+                    VectorOptions {
+                        strategy: VectorStrategy {
+                            subrange,
+                            selection: how,
+                            ..VectorStrategy::default()
+                        },
+                        ..VectorOptions::new(k)
+                    }
+                })?;
+                check.end()
+            });
+        }
         cases.add(backend, at("f32/sorted".into()), move |b| {
             let mut check = VectorCheck::new(b);
             check.all_distributions::<f32>(20_000, &[1, 50, 600], |k| VectorOptions {

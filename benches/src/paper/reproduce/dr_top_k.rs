@@ -21,7 +21,12 @@ const GREATEST_K: usize = 1 << 24;
 const SELECTIONS: [&str; 3] = ["radix", "bucket", "bitonic"];
 
 pub fn run(session: &Session) -> anyhow::Result<()> {
+    let of_uniform = ["Fig. 17", "Fig. 22", "Fig. 21", "Fig. 15", "Fig. 18"];
     for data in PaperData::ALL {
+        let figures = if data == PaperData::Uniform { &of_uniform[..] } else { &of_uniform[4..] };
+        if !figures.iter().any(|figure| session.wants(figure)) {
+            continue;
+        }
         let input = data.vector(1 << LENGTH);
         let vectors = Vectors { session, data, held: HeldVector::new(session.client()?, &input) };
         if data == PaperData::Uniform {
@@ -62,6 +67,9 @@ impl Vectors<'_> {
     /// Fig. 17 at its greatest length.
     fn algorithms(&self) -> anyhow::Result<()> {
         let (figure, quantity) = ("Fig. 17", "ms of n = 2^30, k = 1024");
+        if !self.session.wants(figure) {
+            return Ok(());
+        }
         self.session.heading(figure, quantity);
         for (method, published) in [
             ("whole/radix", Some(41.3)),
@@ -82,6 +90,9 @@ impl Vectors<'_> {
     /// Fig. 18: the paper prints the range over k.
     fn speedups(&self) -> anyhow::Result<()> {
         let (figure, quantity) = ("Fig. 18", "speed-up by delegates, n = 2^30");
+        if !self.session.wants(figure) {
+            return Ok(());
+        }
         self.session.heading(figure, quantity);
         let most = if self.session.arguments.quick { 1 << 20 } else { GREATEST_K };
         for selection in SELECTIONS {
@@ -101,6 +112,9 @@ impl Vectors<'_> {
     /// Fig. 22.
     fn delegates_of_subranges(&self) -> anyhow::Result<()> {
         let (figure, quantity) = ("Fig. 22", "ms of n = 2^30, k = 2^24");
+        if !self.session.wants(figure) {
+            return Ok(());
+        }
         self.session.heading(figure, quantity);
         for (method, published) in [
             ("delegates/filter", Some(54.2)),
@@ -118,6 +132,9 @@ impl Vectors<'_> {
     /// Fig. 21 at both ends.
     fn workload_over_k(&self) -> anyhow::Result<()> {
         let (figure, quantity) = ("Fig. 21", "percent of the vector in both selections, n = 2^30");
+        if !self.session.wants(figure) {
+            return Ok(());
+        }
         self.session.heading(figure, quantity);
         for (k, published) in [(1, 0.0015), (GREATEST_K, 15.91)] {
             for method in ["delegates/beta:2", "delegates"] {
@@ -134,13 +151,15 @@ impl Vectors<'_> {
     /// Delegates through shared memory (Section 5.3) beside neighboring loads.
     fn staged(&self) -> anyhow::Result<()> {
         let (figure, quantity) = ("Fig. 15", "ms of subranges of 2^5, n = 2^30, k = 1024");
+        if !self.session.wants(figure) {
+            return Ok(());
+        }
         self.session.heading(figure, quantity);
-        for beta in 1..=4 {
-            for construction in ["", "/staged"] {
-                let method = format!("alpha:5/beta:{beta}{construction}");
-                if let Some(ms) = self.ms(&method, K)? {
-                    self.session.row([figure, quantity, &method], None, ms)?;
-                }
+        // Several delegates are never staged.
+        let direct = (1..=4).map(|beta| format!("alpha:5/beta:{beta}"));
+        for method in direct.chain(["alpha:5/staged".into()]) {
+            if let Some(ms) = self.ms(&method, K)? {
+                self.session.row([figure, quantity, &method], None, ms)?;
             }
         }
         Ok(())
@@ -161,6 +180,9 @@ fn published_speedup(data: PaperData, selection: &str, k: usize) -> Option<f64> 
 /// Fig. 20 at both ends.
 fn workload_over_length(session: &Session) -> anyhow::Result<()> {
     let (figure, quantity) = ("Fig. 20", "percent of the vector in both selections, k = 2^19");
+    if !session.wants(figure) {
+        return Ok(());
+    }
     session.heading(figure, quantity);
     for (exponent, published) in [(22, 76.06), (LENGTH, 0.83)] {
         let input = PaperData::Uniform.vector(1 << exponent);
@@ -185,6 +207,9 @@ fn several_devices(session: &Session) -> anyhow::Result<()> {
         return Ok(());
     }
     let (figure, quantity) = ("Table 2", "speed-up by two devices, k = 128");
+    if !session.wants(figure) {
+        return Ok(());
+    }
     session.heading(figure, quantity);
     let case = VectorCase::new(1 << LENGTH, 128);
     let arguments = ShardArguments::two(session.arguments.backend, case);

@@ -27,6 +27,9 @@ pub struct Arguments {
     /// Fewer sizes, for at most ten minutes on a GPU.
     #[arg(long)]
     quick: bool,
+    /// Only this table or figure, as the headings print it, such as "Fig. 17"; may be repeated.
+    #[arg(long = "figure")]
+    figures: Vec<String>,
     /// RTop-K: times of torch.topk, as benches/peers/torch_topk.py prints them. Without it,
     /// speed-ups are over Burn's operation.
     #[arg(long)]
@@ -98,6 +101,12 @@ impl Session<'_> {
             Some(client) => Ok(client),
             None => bail!("{} has no kernels", self.arguments.backend),
         }
+    }
+
+    /// Whether a table or figure is asked for.
+    fn wants(&self, figure: &str) -> bool {
+        let figures = &self.arguments.figures;
+        figures.is_empty() || figures.iter().any(|wanted| wanted == figure)
     }
 
     /// Begins a table of comparisons.

@@ -66,7 +66,10 @@ pub fn run(session: &Session) -> anyhow::Result<()> {
     speedups(session, &peers)?;
     long_rows(session, &peers)?;
     training(session, &peers)?;
-    say!("\nTables 1, 2 and 5");
+    if !session.wants("Tables 1, 2, 5") {
+        return Ok(());
+    }
+    say!("\nTables 1, 2, 5");
     rtopk::run(&rtopk::Arguments::new(session.arguments.backend, quick.then_some(QUICK_STATS)))
 }
 
@@ -111,6 +114,9 @@ fn speedups(session: &Session, peers: &Peers) -> anyhow::Result<()> {
     let exponents: &[u32] = if quick { &QUICK_EXPONENTS } else { &EXPONENTS };
     let quantity = format!("mean speed-up over {}", peers.name());
     let figure = "Table 3";
+    if !session.wants(figure) {
+        return Ok(());
+    }
     session.heading(figure, &quantity);
     for (cols, published) in COLS.into_iter().zip(TABLE_3) {
         let (last, early) = published.split_last().expect("eight columns");
@@ -144,6 +150,9 @@ fn long_rows(session: &Session, peers: &Peers) -> anyhow::Result<()> {
     let all: &[usize] = if session.arguments.quick { &QUICK_COLS } else { &LONG_COLS };
     let quantity = format!("mean speed-up over {}, N = 65536", peers.name());
     let figure = "Figs. 6, 7";
+    if !session.wants(figure) {
+        return Ok(());
+    }
     session.heading(figure, &quantity);
     for &cols in all {
         let input = seeded_rows::<f32>(LONG_ROWS, cols, Distribution::Normal, 0);
@@ -173,6 +182,9 @@ fn long_rows(session: &Session, peers: &Peers) -> anyhow::Result<()> {
 /// selections exchanged.
 fn training(session: &Session, peers: &Peers) -> anyhow::Result<()> {
     let quick = session.arguments.quick;
+    if !session.wants("Table 4") && !session.wants("Fig. 5") {
+        return Ok(());
+    }
     let mut found = Vec::new();
     for graph in TABLE_4.iter().filter(|graph| !quick || graph.0 == QUICK_GRAPH) {
         for model in Model::ALL {

@@ -115,6 +115,8 @@ pub(crate) fn keep_best_runs<E: Element>(
         at += units;
     }
     let tile = Tile::<E::Key> { keys: keys.clone(), places: own.clone(), units };
+    // Runs of one element take no sort, so no barrier either.
+    sync_cube();
     tile.sort(run, size, false);
     let mut count = size.runtime();
     while count > run {
