@@ -56,12 +56,14 @@ pub(super) fn width(case: &str) -> usize {
 }
 
 fn training(epochs: &[&Line], peers: &[Group]) -> String {
-    let mut epochs = groups(epochs.iter().copied(), &["backend", "case", "method", "topk"]);
+    let sage = epochs.iter().copied().filter(|line| line.text("model").is_empty());
+    let mut epochs = groups(sage, &["backend", "case", "method", "topk"]);
     epochs.sort_by_key(|group| (rank(group.text("backend"), &BACKENDS), group.text("case").len()));
     epochs.sort_by_key(|group| (rank(group.text("backend"), &BACKENDS), group.text("graph")));
     let mut table = Table::new([
         "graph",
         "backend",
+        "dtype",
         "activation",
         "ms",
         "ReLU / this",
@@ -71,9 +73,11 @@ fn training(epochs: &[&Line], peers: &[Group]) -> String {
     for group in &epochs {
         let ms = group.median("ms");
         let (backend, graph) = (group.text("backend"), group.text("graph"));
+        let dtype = group.text("dtype");
         let relu = epochs.iter().find(|other| {
             other.text("method") == "epoch-relu"
-                && (other.text("backend"), other.text("graph")) == (backend, graph)
+                && ["backend", "graph", "dtype"].map(|field| other.text(field))
+                    == [backend, graph, dtype]
         });
         let relu = relu.and_then(|relu| relu.median("ms"));
         let (activation, torch) = match group.text("topk") {
@@ -84,12 +88,13 @@ fn training(epochs: &[&Line], peers: &[Group]) -> String {
                 (format!("MaxK, k = {k}, {topk}"), torch)
             }
         };
-        let mut same = peers.iter().filter(|_| backend != "vulkan");
+        let mut same = peers.iter().filter(|_| backend != "vulkan" && dtype == "f32");
         let peer = same.find(|peer| peer.text("case") == torch);
         let peak = group.median("peak_mb").map(|peak| format!("{peak:.0}"));
         table.row([
             graph.into(),
             backend.into(),
+            dtype.into(),
             activation,
             cell(ms),
             cell(relu.zip(ms).map(|(relu, ms)| relu / ms)),
@@ -100,8 +105,8 @@ fn training(epochs: &[&Line], peers: &[Group]) -> String {
     match table.markdown() {
         empty if empty.is_empty() => empty,
         text => format!(
-            "Training epochs of SAGE, 3 layers of 256, full batch. PyTorch masks with `torch.topk` \
-             and uses TF32 on GPUs:\n\n{text}"
+            "Training epochs of SAGE, 3 layers of 256, full batch; bf16 is mixed precision. PyTorch \
+             masks with `torch.topk` and uses TF32 on GPUs:\n\n{text}"
         ),
     }
 }
