@@ -22,6 +22,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     for (name, length) in [("2^31+3", (1 << 31) + 3), ("2^32+5", (1 << 32) + 5)] {
         cases.add(backend, format!("large/vector/f16/{name}"), move |b| vector(b, length));
     }
+    cases.add(backend, "large/vector/bitonic/131200-tiles", many_tiles);
     for (name, routine) in routines() {
         // More than 2^32 elements: the last rows exceed a 32-bit index.
         cases.add(backend, format!("large/topk/{name}/f16/32769x131072"), move |b| {
@@ -73,6 +74,38 @@ fn vector(backend: &Backend, length: usize) -> Outcome {
         }
         Err(error) => refusal(&error).map(Verdict::Skipped).ok_or(error.to_string()),
     }
+}
+
+/// More tiles than a grid has cubes in one dimension. Element 0, which is not selected, is what
+/// extra cubes would leave behind.
+fn many_tiles(backend: &Backend) -> Outcome {
+    let client = backend.client.as_ref().expect("a client");
+    let length = 131_200 << 11;
+    let mut buffer = vec![u32::MAX - 1; length];
+    (buffer[0], buffer[length - 5]) = (7, u32::MAX);
+    let handle = client.create(cubecl::bytes::Bytes::from_elems(buffer));
+    let strategy = topk::VectorStrategy {
+        subrange: topk::Subrange::Whole,
+        selection: topk::Selection::Bitonic,
+        ..topk::VectorStrategy::default()
+    };
+    for k in [1, 3] {
+        let options = topk::VectorOptions { strategy, ..topk::VectorOptions::new(k) };
+        let selected = topk::topk_vector(client, &handle, u32::elem_type(), length, &options, I64);
+        let selected = match selected {
+            Ok(selected) => selected,
+            Err(error) => {
+                return refusal(&error).map(Verdict::Skipped).ok_or(error.to_string());
+            }
+        };
+        let found = read_positions(client, selected.indices, I64, k);
+        let mut wanted: Vec<i64> = (1..k as i64).collect();
+        wanted.push(length as i64 - 5);
+        if found != wanted {
+            return Err(format!("k = {k}: selected {found:?} instead of {wanted:?}"));
+        }
+    }
+    Ok(Verdict::Passed)
 }
 
 /// Repeats a block of rows; checks the first, middle, 2^32 and last ones.

@@ -25,7 +25,12 @@ pub fn run(session: &Session) -> anyhow::Result<()> {
         }
         let set = Set::load(name, &session.backend.device)?;
         for row in &ROWS {
-            let seconds = set.ready(row.method.parse()?, K)?.measure()?.median.ms / 1e3;
+            let mut ready = set.ready(row.method.parse()?, K)?;
+            let ms = match session.arguments.quick {
+                true => ready.sample(1)?,
+                false => ready.measure()?.median.ms,
+            };
+            let seconds = ms / 1e3;
             let case = format!("{}, {}", SETS[at].1, row.name);
             session.row([figure, quantity, &case], Some(row.seconds[at][1]), seconds)?;
         }

@@ -96,6 +96,8 @@ pub(crate) fn packed_select<E: Element, F: Float, I: Numeric, N: Size, V: Size, 
                 + half * comptime!(config.rows)
                 + (UNIT_POS_X / comptime!(config.shape.lanes)) as usize;
             call.select(min(row, layout.rows - 1), config);
+            // Both lists take the same slots.
+            sync_plane();
         }
     }
 }
