@@ -257,28 +257,23 @@ impl<S: Samples> ShardedNeighbors<S> {
             let query = query.to_device(&primary)?;
             return self.shards[0].search.kneighbors(Some(&query), 0);
         }
-        let search = |shard: &Shard<S>| -> Result<(usize, Nearest), DistanceError> {
-            let index = shard.search.index();
-            let query = query.to_device(&index.device())?;
-            let found = shard.search.kneighbors(Some(&query), k.min(index.rows()))?;
-            Ok((shard.first, found))
-        };
-        let mut groups: Vec<Vec<&Shard<S>>> = Vec::new();
+        // Shards of a device, with the queries there. They move before any search begins.
+        let mut groups: Vec<(S, Vec<&Shard<S>>)> = Vec::new();
         for shard in self.shards.iter().filter(|shard| shard.search.index().rows() > 0) {
             let device = shard.search.index().device();
-            let same = |group: &&mut Vec<&Shard<S>>| group[0].search.index().device() == device;
-            match groups.iter_mut().find(same) {
-                Some(group) => group.push(shard),
-                None => groups.push(vec![shard]),
+            match groups.iter_mut().find(|(query, _)| query.device() == device) {
+                Some((_, shards)) => shards.push(shard),
+                None => groups.push((query.to_device(&device)?, vec![shard])),
             }
         }
-        let of_group = |group: &[&Shard<S>]| -> Result<Vec<_>, DistanceError> {
-            group.iter().map(|shard| search(shard)).collect()
-        };
-        let mut found = in_parallel(&groups, |group| of_group(group))?
-            .into_iter()
-            .flatten()
-            .collect::<Vec<_>>();
+        let found = in_parallel(&groups, |(query, shards)| {
+            let search = |shard: &&Shard<S>| -> Result<(usize, Nearest), DistanceError> {
+                let most = k.min(shard.search.index().rows());
+                Ok((shard.first, shard.search.kneighbors(Some(query), most)?))
+            };
+            shards.iter().map(search).collect::<Result<Vec<_>, _>>()
+        })?;
+        let mut found = found.concat();
         found.sort_by_key(|&(first, _)| first);
         let moved = found.into_iter().map(|(first, (values, indices))| {
             (first, (values.to_device(&primary), indices.to_device(&primary)))
