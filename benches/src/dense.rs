@@ -129,7 +129,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
                 let share = case.rows.div_ceil(devices.len());
                 let shards = devices.iter().enumerate().map(|(at, device)| {
                     let [start, end] = [at, at + 1].map(|at| case.rows.min(at * share));
-                    x.clone().narrow(0, start, end - start).to_device(device)
+                    let part = &index.data[start * case.cols..end * case.cols];
+                    let part = TensorData::new(part.to_vec(), [end - start, case.cols]);
+                    Tensor::<2>::from_data(part, device)
                 });
                 let fitted = ShardedNeighbors::fit(shards.collect(), metric)?;
                 let kind = format!("{} devices", devices.len());

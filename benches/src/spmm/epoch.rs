@@ -19,8 +19,8 @@ const HIDDEN: usize = 256;
 const LAYERS: usize = 3;
 const CHECKED: usize = 4;
 /// Relative difference allowed between losses through compressed and dense rows. Tensor cores round
-/// factors to 11 bits, mixed precision all results to 8.
-const TOLERANCE: f64 = 1e-2;
+/// factors to 11 bits, mixed precision all results to 8, and steps enlarge the difference.
+const TOLERANCE: f64 = 3e-2;
 const MIXED_TOLERANCE: f64 = 5e-2;
 
 pub fn run(bench: &Bench, source: &Source) -> anyhow::Result<Vec<EpochRecord>> {

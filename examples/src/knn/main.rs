@@ -126,7 +126,7 @@ impl Setting<'_> {
                 let share = rows.div_ceil(backends.len());
                 let shards = backends.iter().enumerate().map(|(at, backend)| {
                     let [start, end] = [at, at + 1].map(|at| rows.min(at * share));
-                    index.slice_rows(start..end).to_device(&backend.device)
+                    index.slice_rows(start..end).copy_to(&backend.device)
                 });
                 let shards = shards.collect::<Result<Vec<S>, _>>()?;
                 Index::Several(ShardedNeighbors::fit(shards, metric)?)

@@ -91,7 +91,7 @@ fn shards<S: Samples>(backend: &Backend, index: &S, query: &S, metric: Metric) -
     for cuts in CUTS {
         let parts: Vec<S> = ranges(cuts).into_iter().map(|range| index.slice_rows(range)).collect();
         let placed = parts.iter().zip(devices.iter().cycle());
-        let placed = placed.map(|(part, device)| part.to_device(device));
+        let placed = placed.map(|(part, device)| part.copy_to(device));
         let placed = placed.collect::<Result<Vec<S>, _>>().map_err(text)?;
         let sharded = ShardedNeighbors::fit(placed, metric).map_err(text)?;
         let batched = sharded.clone().with_query_batch(3);

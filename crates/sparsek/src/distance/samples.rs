@@ -6,7 +6,7 @@ use std::{
     sync::OnceLock,
 };
 
-use burn::tensor::{DType, Device, Int, Tensor, TensorData};
+use burn::tensor::{DType, Device, Int, Tensor, TensorData, kind::Basic};
 
 use super::{
     dense::{self, Form},
@@ -34,7 +34,8 @@ pub trait Rows: Clone + Send + Sync {
     fn cols(&self) -> usize;
     fn dtype(&self) -> DType;
     fn device(&self) -> Device;
-    fn to_device(&self, device: &Device) -> Result<Self, CsrError>;
+    /// A copy on another device, by way of the host, without a gradient.
+    fn copy_to(&self, device: &Device) -> Result<Self, CsrError>;
     fn slice_rows(&self, rows: Range<usize>) -> Self;
     fn select_rows(&self, rows: &[usize]) -> Self;
     /// The rows as a matrix; dense rows are read once.
@@ -82,8 +83,9 @@ impl Rows for Csr {
         self.device()
     }
 
-    fn to_device(&self, device: &Device) -> Result<Self, CsrError> {
-        self.to_device(device)
+    fn copy_to(&self, device: &Device) -> Result<Self, CsrError> {
+        check_dtype(self.dtype(), device)?;
+        self.with_values(through_host(self.values().clone(), device))
     }
 
     fn slice_rows(&self, rows: Range<usize>) -> Self {
@@ -128,6 +130,23 @@ impl Rows for Csr {
     }
 }
 
+/// Moves a tensor. CUDA devices send to each other by NCCL, which hangs if threads queue transfers
+/// in different orders.
+pub(super) fn through_host<const D: usize, K: Basic>(
+    x: Tensor<D, K>,
+    device: &Device,
+) -> Tensor<D, K> {
+    if x.device() == *device {
+        return x;
+    }
+    let data = x.try_into_data().expect("the device runs");
+    match data.dtype() {
+        dtype if dtype.is_float() => Tensor::from_data(data, (device, dtype)),
+        // Integers take the device's dtype.
+        _ => Tensor::from_data(data, device),
+    }
+}
+
 /// What is derived from dense index rows at the first search that needs it.
 #[derive(Clone, Default)]
 pub struct PreparedDense {
@@ -154,9 +173,9 @@ impl Rows for Tensor<2> {
         self.device()
     }
 
-    fn to_device(&self, device: &Device) -> Result<Self, CsrError> {
+    fn copy_to(&self, device: &Device) -> Result<Self, CsrError> {
         check_dtype(self.dtype(), device)?;
-        Ok(self.clone().to_device(device))
+        Ok(through_host(self.clone(), device))
     }
 
     fn slice_rows(&self, rows: Range<usize>) -> Self {

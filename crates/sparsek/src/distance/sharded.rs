@@ -17,7 +17,7 @@ use super::{
     measure::Measure,
     neighbors::{Nearest, NearestNeighbors, without_self},
     pairwise::check_kinds,
-    samples::Samples,
+    samples::{Rows, Samples, through_host},
 };
 use crate::sparse::Csr;
 
@@ -209,11 +209,11 @@ impl<S: Samples> ShardedNeighbors<S> {
             let graph = match own.filter(|_| search.index().rows() > 0) {
                 Some((_, rows)) => search.radius_neighbors_of(rows, radius)?,
                 None => {
-                    let query = query.to_device(&search.index().device())?;
+                    let query = query.copy_to(&search.index().device())?;
                     search.radius_neighbors(Some(&query), radius)?
                 }
             };
-            graphs.push(graph.to_device(&primary)?);
+            graphs.push(graph.copy_to(&primary)?);
         }
         Ok(Csr::hstack(&graphs.iter().collect::<Vec<_>>())?)
     }
@@ -254,7 +254,7 @@ impl<S: Samples> ShardedNeighbors<S> {
     fn nearest(&self, query: &S, k: usize) -> Result<Nearest, DistanceError> {
         let primary = self.device();
         if k == 0 {
-            let query = query.to_device(&primary)?;
+            let query = query.copy_to(&primary)?;
             return self.shards[0].search.kneighbors(Some(&query), 0);
         }
         // Shards of a device, with the queries there. They move before any search begins.
@@ -263,7 +263,7 @@ impl<S: Samples> ShardedNeighbors<S> {
             let device = shard.search.index().device();
             match groups.iter_mut().find(|(query, _)| query.device() == device) {
                 Some((_, shards)) => shards.push(shard),
-                None => groups.push((query.to_device(&device)?, vec![shard])),
+                None => groups.push((query.copy_to(&device)?, vec![shard])),
             }
         }
         let found = in_parallel(&groups, |(query, shards)| {
@@ -276,7 +276,7 @@ impl<S: Samples> ShardedNeighbors<S> {
         let mut found = found.concat();
         found.sort_by_key(|&(first, _)| first);
         let moved = found.into_iter().map(|(first, (values, indices))| {
-            (first, (values.to_device(&primary), indices.to_device(&primary)))
+            (first, (through_host(values, &primary), through_host(indices, &primary)))
         });
         Ok(self.shards[0].search.join_parts(moved, k, false))
     }
