@@ -24,7 +24,7 @@ pub struct Arguments {
     /// Where to run.
     #[arg(long)]
     backend: Kind,
-    /// Fewer sizes, for at most ten minutes on a GPU.
+    /// Fewer sizes: minutes on a GPU.
     #[arg(long)]
     quick: bool,
     /// Only this table or figure, as the headings print it, such as "Fig. 17"; may be repeated.
