@@ -105,8 +105,8 @@ fn training(epochs: &[&Line], peers: &[Group]) -> String {
     match table.markdown() {
         empty if empty.is_empty() => empty,
         text => format!(
-            "Training epochs of SAGE, 3 layers of 256, full batch; bf16 is mixed precision. PyTorch \
-             masks with `torch.topk` and uses TF32 on GPUs:\n\n{text}"
+            "Training epochs of SAGE, 3 layers of 256, full batch; bf16 is mixed precision. \
+             PyTorch masks with `torch.topk` and uses TF32 on GPUs:\n\n{text}"
         ),
     }
 }
