@@ -115,7 +115,9 @@ fn rows_beside(benches: &Benches) -> Vec<Bar> {
 fn epochs_beside(benches: &Benches) -> Vec<Bar> {
     let lines = || benches.get("spmm").into_iter().flatten();
     let torch = groups(lines().filter(|line| line.text("peer") == "torch"), &["case"]);
-    let epoch = |line: &&Line| !line.is_peer() && line.text("method").starts_with("epoch");
+    let plain = |line: &&Line| line.text("dtype") != "bf16" && line.text("model").is_empty();
+    let epoch =
+        |line: &&Line| !line.is_peer() && line.text("method").starts_with("epoch") && plain(line);
     let ours = lines().filter(|line| epoch(line) && line.text("backend") == "cuda");
     let mut bars = Vec::new();
     for group in groups(ours, &["case", "method", "topk"]) {

@@ -63,7 +63,6 @@ fn training(epochs: &[&Line], peers: &[Group]) -> String {
     let mut table = Table::new([
         "graph",
         "backend",
-        "dtype",
         "activation",
         "ms",
         "ReLU / this",
@@ -88,13 +87,15 @@ fn training(epochs: &[&Line], peers: &[Group]) -> String {
                 (format!("MaxK, k = {k}, {topk}"), torch)
             }
         };
-        let mut same = peers.iter().filter(|_| backend != "vulkan" && dtype == "f32");
+        let mut same = peers.iter().filter(|_| backend != "vulkan" && dtype != "bf16");
         let peer = same.find(|peer| peer.text("case") == torch);
         let peak = group.median("peak_mb").map(|peak| format!("{peak:.0}"));
         table.row([
-            graph.into(),
+            match dtype {
+                "bf16" => format!("{graph}, mixed"),
+                _ => graph.into(),
+            },
             backend.into(),
-            dtype.into(),
             activation,
             cell(ms),
             cell(relu.zip(ms).map(|(relu, ms)| relu / ms)),
@@ -105,8 +106,8 @@ fn training(epochs: &[&Line], peers: &[Group]) -> String {
     match table.markdown() {
         empty if empty.is_empty() => empty,
         text => format!(
-            "Training epochs of SAGE, 3 layers of 256, full batch; bf16 is mixed precision. \
-             PyTorch masks with `torch.topk` and uses TF32 on GPUs:\n\n{text}"
+            "Training epochs of SAGE, 3 layers of 256, full batch. PyTorch masks with `torch.topk` \
+             and uses TF32 on GPUs:\n\n{text}"
         ),
     }
 }
