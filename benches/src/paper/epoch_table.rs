@@ -17,9 +17,12 @@ fn rows(records: &[EpochRecord]) -> Vec<[String; 8]> {
     let cell = |number: Option<f64>, digits: usize| {
         number.map_or("–".into(), |number| format!("{number:.digits$}"))
     };
+    let kind = |record: &EpochRecord| {
+        let EpochRecord { graph, backend, device, dtype, model, .. } = record.clone();
+        (graph, backend, device, dtype, model)
+    };
     let row = |record: &EpochRecord| {
-        let same =
-            |other: &&EpochRecord| other.graph == record.graph && other.device == record.device;
+        let same = |other: &&EpochRecord| kind(other) == kind(record);
         // The last record of a case counts.
         let over = |wanted: &dyn Fn(&EpochRecord) -> bool| {
             let mut others = records.iter().rev().filter(same);
@@ -32,8 +35,12 @@ fn rows(records: &[EpochRecord]) -> Vec<[String; 8]> {
             let k = record.case.rsplit(' ').next().unwrap_or_default();
             format!("MaxK {k} {topk}")
         });
+        let model = record.model.iter().map(String::as_str);
+        let mixed = (record.dtype == "bf16").then_some("mixed");
+        let named = [record.graph.as_str()].into_iter().chain(model).chain(mixed);
+        let named = named.collect::<Vec<_>>().join(" ");
         [
-            record.graph.clone(),
+            named,
             maxk.unwrap_or("ReLU".into()),
             format!("{:.2}", record.ms),
             cell(record.topk_ms, 3),

@@ -1,7 +1,7 @@
 //! Times epochs of full-batch training: forward, loss, backward and a step of Adam; no evaluation.
 
 use anyhow::{Context, ensure};
-use burn::tensor::{Device, Distribution, Tensor};
+use burn::tensor::{DType, Device, Distribution, Tensor};
 use sparsek::{sparse::sparse_topk, topk::Method as Selection};
 use sparsek_gnn::{
     datasets::NodeDataset,
@@ -221,7 +221,10 @@ fn one(
 /// Milliseconds of all selections of an epoch.
 fn topk_ms(bench: &Bench, nodes: usize, (k, method): (usize, Selection)) -> anyhow::Result<f64> {
     let device = &bench.backend.device;
-    let x = Tensor::<2>::random([nodes, HIDDEN], Distribution::Normal(0.0, 1.0), device);
+    let mut x = Tensor::<2>::random([nodes, HIDDEN], Distribution::Normal(0.0, 1.0), device);
+    if bench.arguments.mixed {
+        x = x.cast(DType::BF16);
+    }
     let median = measure_tensors(device, || drop(sparse_topk(x.clone(), k, method)))?;
     Ok(LAYERS as f64 * median.ms)
 }

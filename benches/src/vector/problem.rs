@@ -11,7 +11,7 @@ use crate::topk::{distribution, seeded_rows};
 
 const SEEDED: usize = 1 << 16;
 
-/// What a vector is drawn from.
+/// Source of a vector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Data {
     Suite(Distribution),

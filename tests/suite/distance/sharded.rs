@@ -63,7 +63,7 @@ fn ranges(cuts: &[usize]) -> Vec<Range<usize>> {
 
 fn same(what: &str, found: Found, expected: &Found) -> Checked {
     let [found, expected] = [&found, expected].map(|(values, indices)| {
-        let values: Vec<f32> = values.to_data().iter::<f32>().collect();
+        let values: Vec<u32> = values.to_data().iter::<f32>().map(f32::to_bits).collect();
         let indices: Vec<i64> = indices.to_data().iter::<i64>().collect();
         (indices, values)
     });

@@ -7,7 +7,7 @@ mod torch_note;
 
 use std::path::PathBuf;
 
-use anyhow::bail;
+use anyhow::{bail, ensure};
 use clap::ValueEnum;
 use cubecl::client::Client;
 use serde::Serialize;
@@ -43,7 +43,7 @@ pub struct Arguments {
 enum Paper {
     /// RTop-K: Tables 1 to 5, Figs. 4 to 7.
     RtopK,
-    /// Dr. Top-k: Figs. 14, 17, 18, 20 to 22, Table 2.
+    /// Dr. Top-k: Figs. 15, 17, 18, 20 to 22, Table 2.
     DrTopK,
     /// Sparse semirings: Table 3.
     Semirings,
@@ -52,6 +52,18 @@ enum Paper {
 }
 
 impl Paper {
+    /// Names for `--figure`.
+    fn figures(self) -> &'static [&'static str] {
+        match self {
+            Self::RtopK => &["Table 3", "Figs. 6, 7", "Table 4", "Fig. 5", "Tables 1, 2, 5"],
+            Self::DrTopK => {
+                &["Fig. 15", "Fig. 17", "Fig. 18", "Fig. 20", "Fig. 21", "Fig. 22", "Table 2"]
+            }
+            Self::Semirings => &["Table 3"],
+            Self::TorchNote => &["Radix select"],
+        }
+    }
+
     fn name(self) -> &'static str {
         match self {
             Self::RtopK => "rtop-k",
@@ -64,6 +76,10 @@ impl Paper {
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let backend = arguments.backend.open().map_err(anyhow::Error::msg)?;
+    let known = arguments.paper.figures();
+    for figure in &arguments.figures {
+        ensure!(known.contains(&figure.as_str()), "{figure}: not one of {}", known.join("; "));
+    }
     let session = Session { backend, arguments };
     say!("{} ({})", arguments.backend, session.backend.label);
     match arguments.paper {

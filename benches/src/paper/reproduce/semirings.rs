@@ -17,7 +17,7 @@ const QUICK: &str = "synthetic:edgar";
 const K: usize = 16;
 
 pub fn run(session: &Session) -> anyhow::Result<()> {
-    let (figure, quantity) = ("Table 3", "seconds, RAFT on a V100");
+    let (figure, quantity) = ("Table 3", "seconds");
     session.heading(figure, quantity);
     for (at, name) in NAMES.into_iter().enumerate() {
         if session.arguments.quick && name != QUICK {

@@ -59,7 +59,7 @@ impl TrainConfig {
         self.batches.check()
     }
 
-    /// What layers store, if not the dtype of features and parameters.
+    /// Dtype that layers store, if not that of features and parameters.
     pub(super) fn stored(&self) -> Option<DType> {
         self.precision.unwrap_or_default().stored()
     }
@@ -87,12 +87,13 @@ pub enum Precision {
     #[default]
     Full,
     /// Mixed: layers compute with features, activations, gradients and copies of the parameters in
-    /// bf16; kernels add in f32. Parameters, their updates, logits and the loss stay as they are.
+    /// bf16; kernels add in f32. Parameters, their updates and the loss, of converted logits, keep
+    /// their dtype. Models with running statistics or frozen parameters are refused.
     Bf16,
 }
 
 impl Precision {
-    /// What layers store; None for the dtype of features and parameters.
+    /// Dtype that layers store; None keeps that of features and parameters.
     pub(super) fn stored(self) -> Option<DType> {
         match self {
             Self::Full => None,

@@ -10,6 +10,22 @@ pub(super) fn copy_in<M: Module>(model: &M, dtype: DType) -> M {
     model.clone().map(&mut Conversion(dtype))
 }
 
+/// Whether a model holds numbers that no gradient reaches: copies share the running statistics of
+/// normalization with the model, so they cannot have another dtype.
+pub(super) fn has_untrained<M: Module>(model: &M) -> bool {
+    let mut found = Untrained(false);
+    model.visit(&mut found);
+    found.0
+}
+
+struct Untrained(bool);
+
+impl ModuleVisitor for Untrained {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        self.0 |= !param.is_require_grad();
+    }
+}
+
 struct Conversion(DType);
 
 impl ModuleMapper for Conversion {

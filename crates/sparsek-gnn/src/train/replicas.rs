@@ -10,7 +10,7 @@ use super::{
     data::DeviceData,
     devices::{self, Sum},
     error::TrainError,
-    precision::{copy_in, gradients_for},
+    precision::{copy_in, gradients_for, has_untrained},
     recipe::Recipe,
 };
 use crate::{
@@ -47,13 +47,18 @@ impl<M: NodeModel> Replicas<M> {
         let inner = |device: &Device| device.clone().without_autodiff();
         let devices: Vec<Device> = devices.iter().map(inner).collect();
         let init = |device: &Device| model.init(&device.clone().autodiff());
-        let models: Result<_, _> = devices.iter().map(init).collect();
+        let models: Result<Vec<M>, _> = devices.iter().map(init).collect();
         if devices.len() > 1 {
             devices::join(&devices, sum)?;
         }
         let optimizer = recipe.optimizer(config, &devices[0]);
-        let stored = config.stored();
-        let replicas = Self { models: models?, optimizer, sum, stored, devices };
+        let (models, stored) = (models?, config.stored());
+        if stored.is_some() && models.iter().any(has_untrained) {
+            return Err(TrainError::Config(
+                "mixed precision takes no running statistics and no frozen parameters".to_string(),
+            ));
+        }
+        let replicas = Self { models, optimizer, sum, stored, devices };
         let replicas = replicas.shared()?;
         replicas.check_equal("before the first step")?;
         Ok(replicas)

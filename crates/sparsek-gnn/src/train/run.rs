@@ -273,6 +273,7 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
     /// Evaluates a model with the loss and metric of training; [`TrainError::Device`] when
     /// unreadable.
     pub fn evaluate(&self, model: &C::Model, device: &Device) -> Result<Evaluation, TrainError> {
+        self.config.check_device(device)?;
         let device = device.clone().without_autodiff();
         Engine::new(self.config, &self.recipe, self.data, &device).measure(&model.valid(), None)
     }

@@ -24,7 +24,7 @@ use crate::sparse::Csr;
 /// Brute-force nearest neighbors among rows that are divided over several devices.
 ///
 /// [`NearestNeighbors`] for an index that one device does not hold, or searches too slowly. Devices
-/// search at the same time, a thread each (one after another in a browser).
+/// search at the same time, a thread each.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -46,9 +46,9 @@ use crate::sparse::Csr;
 ///
 /// # Guarantees
 ///
-/// Neighbors, ties, NaN and errors as [`NearestNeighbors`] of all rows on one device; distances of
-/// dense rows that are [searched directly](Measure::searches_dense) bit for bit. A shard of a
-/// [`Csr`] may choose another routine than the whole matrix: distances then agree up to rounding.
+/// Dense rows that are [searched directly](Measure::searches_dense): as [`NearestNeighbors`] of all
+/// rows on one device, bit for bit. Others: the same up to rounding, as a shard of a [`Csr`] may
+/// choose another routine than the whole matrix. Ties go to the lowest row.
 ///
 /// # Cost
 ///

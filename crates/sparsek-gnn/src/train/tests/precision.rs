@@ -1,6 +1,10 @@
-use burn::{module::ModuleVisitor, tensor::DType};
+use burn::{
+    module::ModuleVisitor,
+    nn::{BatchNormConfig, LinearConfig},
+    tensor::DType,
+};
 
-use super::*;
+use super::{super::precision::has_untrained, *};
 use crate::nn::{ConvKind, NodeModelConfig, PlainModelConfig};
 
 /// Dtypes of parameters.
@@ -93,6 +97,15 @@ fn a_run_resumes_in_its_precision_only(
         panic!("resumed in another precision");
     };
     assert!(error.to_string().contains("precision Bf16"), "{error}");
+}
+
+#[rstest]
+fn running_statistics_and_frozen_parameters_are_found(_alone: Alone, device: Device) {
+    let device = device.autodiff();
+    let linear = LinearConfig::new(2, 2).init(&device);
+    assert!(!has_untrained(&linear));
+    assert!(has_untrained(&linear.no_grad()));
+    assert!(has_untrained(&BatchNormConfig::new(2).init(&device)));
 }
 
 #[rstest]

@@ -1,7 +1,6 @@
 //! Selection from rows. `plane` and `block` hold a row in [`register`]s, or as [`packed_f16`];
 //! [`delegate`] and [`sampled`] read it twice and once, with a plane and a cube; [`filter`] reads
-//! it once with several cubes; [`cube`],
-//! [`unit`] and [`radix_select`] read it in each pass.
+//! it once with several cubes; [`cube`], [`unit`] and [`radix_select`] read it in each pass.
 
 pub(super) mod bounds;
 mod candidates;

@@ -96,7 +96,7 @@ pub(crate) fn keep_best_runs<E: Element>(
     let size = comptime!(TILE as u32);
     let start = CUBE_POS * TILE;
     // A folded grid has a few cubes more than tiles.
-    if start >= length {
+    if CUBE_POS >= length.div_ceil(TILE) {
         terminate!();
     }
     let mut keys = Shared::<[E::Key]>::new_slice(TILE);
