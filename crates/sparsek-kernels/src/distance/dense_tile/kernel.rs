@@ -69,8 +69,6 @@ pub(super) fn dense_tile_kernel<M: Semiring, S: Float>(
     let taken = Shared::<[Atomic<u32>]>::new_slice(4usize);
     for block in 0..shape.blocks {
         let place = Block { number: block, of: shape.blocks };
-        // Another plane may continue a row of the block before.
-        sync_storage();
         sync_cube();
         dense.column = block * comptime!(config.block);
         dense.clear::<M>();
