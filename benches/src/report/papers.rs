@@ -17,7 +17,8 @@ const HEAD: &str = "\
 # The papers' figures, measured
 
 `sparsek-bench report` writes this chapter from the records of `sparsek-bench paper NAME --backend
-cuda --quick --peers FILE`, which takes minutes. Each case was compared with an oracle before it was timed.
+cuda --quick --peers FILE`, which takes minutes. Each case was compared with an oracle before it was
+timed.
 
 - Published figures are as printed, of the paper's GPU: RTop-K an A6000, Dr. Top-k a V100S, sparse
   semirings a V100. A cell is empty if the paper prints a chart without numbers.
