@@ -34,7 +34,7 @@ pub trait Rows: Clone + Send + Sync {
     fn cols(&self) -> usize;
     fn dtype(&self) -> DType;
     fn device(&self) -> Device;
-    /// A copy on another device, by way of the host, without a gradient.
+    /// Copies the rows to another device, through the host, without a gradient.
     fn copy_to(&self, device: &Device) -> Result<Self, CsrError>;
     fn slice_rows(&self, rows: Range<usize>) -> Self;
     fn select_rows(&self, rows: &[usize]) -> Self;

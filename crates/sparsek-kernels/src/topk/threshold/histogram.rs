@@ -1,7 +1,7 @@
 //! The threshold of keys by histograms in shared memory, for one cube.
 //!
 //! ```text
-//! range <- all possible keys (radix) or those that occur (bucket); above <- 0
+//! range <- all possible keys (radix) or the keys present (bucket); above <- 0
 //! until keys in range are equal or all selected:
 //!     count keys in range by (key - range.low) >> shift, in 2^11 bins
 //!     range <- bin of the (k - above)th greatest; above += keys beyond

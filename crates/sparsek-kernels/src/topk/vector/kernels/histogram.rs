@@ -1,7 +1,7 @@
 //! Radix and bucket selection of the k greatest keys by histograms of many cubes (Section 5.1).
 //!
 //! The search is that of one cube ([`threshold::histogram`](crate::topk::threshold::histogram)).
-//! Radix begins with all possible keys, bucket with those that occur. Each pass is a launch whose
+//! Radix begins with all possible keys, bucket with the keys present. Each pass is a launch whose
 //! cubes derive the range from the last histogram; two more count and write in index order.
 //! Scheduling does not matter, and no count returns to the host.
 //!
