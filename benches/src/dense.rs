@@ -126,12 +126,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             let dense = problem.time("dense", || fitted.kneighbors(Some(&q), case.k))?;
             if !arguments.devices.is_empty() {
                 let devices = numbered_devices(&problem.backend.devices(), &arguments.devices)?;
-                let share = case.rows.div_ceil(devices.len());
-                let shards = devices.iter().enumerate().map(|(at, device)| {
-                    let [start, end] = [at, at + 1].map(|at| case.rows.min(at * share));
-                    let part = &index.data[start * case.cols..end * case.cols];
-                    let part = TensorData::new(part.to_vec(), [end - start, case.cols]);
-                    Tensor::<2>::from_data(part, device)
+                let share = case.rows.div_ceil(devices.len()) * case.cols;
+                let shards = index.data.chunks(share).zip(&devices).map(|(part, device)| {
+                    let shape = [part.len() / case.cols, case.cols];
+                    Tensor::<2>::from_data(TensorData::new(part.to_vec(), shape), device)
                 });
                 let fitted = ShardedNeighbors::fit(shards.collect(), metric)?;
                 let kind = format!("{} devices", devices.len());

@@ -13,13 +13,15 @@ pub fn print(records: &[EpochRecord]) {
     }
 }
 
+/// What two records must share to be compared.
+fn kind(record: &EpochRecord) -> ([&str; 4], Option<&str>) {
+    let EpochRecord { graph, backend, device, dtype, model, .. } = record;
+    ([graph, backend, device, dtype], model.as_deref())
+}
+
 fn rows(records: &[EpochRecord]) -> Vec<[String; 8]> {
     let cell = |number: Option<f64>, digits: usize| {
         number.map_or("–".into(), |number| format!("{number:.digits$}"))
-    };
-    let kind = |record: &EpochRecord| {
-        let EpochRecord { graph, backend, device, dtype, model, .. } = record.clone();
-        (graph, backend, device, dtype, model)
     };
     let row = |record: &EpochRecord| {
         let same = |other: &&EpochRecord| kind(other) == kind(record);

@@ -14,7 +14,7 @@ use std::{
 
 use burn::tensor::{DType, Device, Tensor, TensorData};
 use sparsek::{
-    distance::{Metric, NearestNeighbors, Samples, ShardedNeighbors},
+    distance::{Metric, Samples, ShardedNeighbors},
     io::{input, npy::Npy},
     sparse::Csr,
 };
@@ -27,7 +27,7 @@ use sparsek_examples::{
 
 use crate::{
     cli::Cli,
-    search::{Index, Neighbors, Search, Target},
+    search::{Neighbors, Search, Target},
 };
 
 #[cfg(feature = "allocator")]
@@ -120,18 +120,16 @@ impl Setting<'_> {
         let index = load(&args.data)?;
         let query = args.query.as_deref().map(load).transpose()?;
         let rows = index.rows();
-        let index = match backends {
-            [_] => Index::One(NearestNeighbors::fit(index, metric)),
-            _ => {
-                let share = rows.div_ceil(backends.len());
-                let shards = backends.iter().enumerate().map(|(at, backend)| {
-                    let [start, end] = [at, at + 1].map(|at| rows.min(at * share));
-                    index.slice_rows(start..end).copy_to(&backend.device)
-                });
-                let shards = shards.collect::<Result<Vec<S>, _>>()?;
-                Index::Several(ShardedNeighbors::fit(shards, metric)?)
-            }
+        let share = rows.div_ceil(backends.len());
+        let shards = backends.iter().enumerate().map(|(at, backend)| {
+            let [start, end] = [at, at + 1].map(|at| rows.min(at * share));
+            index.slice_rows(start..end).copy_to(&backend.device)
+        });
+        let shards = match backends {
+            [_] => vec![index],
+            _ => shards.collect::<Result<Vec<S>, _>>()?,
         };
+        let index = ShardedNeighbors::fit(shards, metric)?;
         let search = Search { index, query, target };
         search.check_memory()?;
         let output = npz::create(&args.output)?;

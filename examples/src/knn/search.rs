@@ -1,14 +1,12 @@
 //! The search, one batch of queries at a time.
 use std::{error::Error, io, ops::Range};
 
-use burn::tensor::{Int, Tensor};
 use sparsek::{
-    distance::{DistanceError, NearestNeighbors, Samples, ShardedNeighbors},
+    distance::{Samples, ShardedNeighbors},
     io::{
         memory::{self, MemoryError},
         output::Output,
     },
-    sparse::Csr,
 };
 use sparsek_examples::npz::Writer;
 
@@ -30,54 +28,9 @@ pub enum Target {
     Radius(f64),
 }
 
-/// The rows to search, on one device or several.
-pub enum Index<S: Samples> {
-    One(NearestNeighbors<S>),
-    Several(ShardedNeighbors<S>),
-}
-
-type Nearest = (Tensor<2>, Tensor<2, Int>);
-
-impl<S: Samples> Index<S> {
-    pub fn rows(&self) -> usize {
-        match self {
-            Self::One(index) => index.index().rows(),
-            Self::Several(index) => index.rows(),
-        }
-    }
-
-    fn kneighbors(&self, query: &S, k: usize) -> Result<Nearest, DistanceError> {
-        match self {
-            Self::One(index) => index.kneighbors(Some(query), k),
-            Self::Several(index) => index.kneighbors(query, k),
-        }
-    }
-
-    fn kneighbors_of(&self, rows: Range<usize>, k: usize) -> Result<Nearest, DistanceError> {
-        match self {
-            Self::One(index) => index.kneighbors_of(rows, k),
-            Self::Several(index) => index.kneighbors_of(rows, k),
-        }
-    }
-
-    fn radius_neighbors(&self, query: &S, radius: f64) -> Result<Csr, DistanceError> {
-        match self {
-            Self::One(index) => index.radius_neighbors(Some(query), radius),
-            Self::Several(index) => index.radius_neighbors(query, radius),
-        }
-    }
-
-    fn radius_neighbors_of(&self, rows: Range<usize>, radius: f64) -> Result<Csr, DistanceError> {
-        match self {
-            Self::One(index) => index.radius_neighbors_of(rows, radius),
-            Self::Several(index) => index.radius_neighbors_of(rows, radius),
-        }
-    }
-}
-
 /// A search.
 pub struct Search<S: Samples> {
-    pub index: Index<S>,
+    pub index: ShardedNeighbors<S>,
     /// None compares the index with itself.
     pub query: Option<S>,
     pub target: Target,

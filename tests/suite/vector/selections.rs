@@ -38,6 +38,10 @@ const SUBRANGES: [(&str, Subrange); 5] = [
     ("9", Subrange::Exponent(9)),
 ];
 
+fn strategy(subrange: Subrange, selection: Selection) -> VectorStrategy {
+    VectorStrategy { subrange, selection, ..VectorStrategy::default() }
+}
+
 pub fn add(cases: &mut Cases, backend: &Backend) {
     if backend.client.is_none() {
         return;
@@ -62,11 +66,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
                     check.all_distributions::<f32>(long.min(most), &[1, 77, 700], |k| {
                         VectorOptions {
                             largest,
-                            strategy: VectorStrategy {
-                                subrange,
-                                selection: how,
-                                ..VectorStrategy::default()
-                            },
+                            strategy: strategy(subrange, how),
                             ..VectorOptions::new(k)
                         }
                     })?;
@@ -137,14 +137,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
                 let length = if on_cpu { long.min(most) } else { 1 << 21 };
                 let mut check = VectorCheck::new(b);
                 check.distributions::<u32>(&[Distribution::Custom], length, &[1, 2, 300], |k| {
-                    VectorOptions {
-                        strategy: VectorStrategy {
-                            subrange,
-                            selection: how,
-                            ..VectorStrategy::default()
-                        },
-                        ..VectorOptions::new(k)
-                    }
+                    VectorOptions { strategy: strategy(subrange, how), ..VectorOptions::new(k) }
                 })?;
                 check.end()
             });

@@ -64,14 +64,27 @@ impl Vectors<'_> {
         Ok(measured.map(|measured| measured.times.median.ms))
     }
 
-    /// Fig. 17 at its greatest length.
-    fn algorithms(&self) -> anyhow::Result<()> {
-        let (figure, quantity) = ("Fig. 17", "ms of n = 2^30, k = 1024");
-        if !self.session.wants(figure) {
+    /// A row of milliseconds for each method that the plan accepts.
+    fn times(
+        &self,
+        [figure, quantity]: [&str; 2],
+        k: usize,
+        methods: &[(&str, Option<f64>)],
+    ) -> anyhow::Result<()> {
+        if !self.session.begins(figure, quantity) {
             return Ok(());
         }
-        self.session.heading(figure, quantity);
-        for (method, published) in [
+        for &(method, published) in methods {
+            if let Some(ms) = self.ms(method, k)? {
+                self.session.row([figure, quantity, method], published, ms)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Fig. 17 at its greatest length.
+    fn algorithms(&self) -> anyhow::Result<()> {
+        let methods = [
             ("whole/radix", Some(41.3)),
             ("whole/bucket", Some(38.4)),
             ("whole/bitonic", Some(127.0)),
@@ -79,21 +92,16 @@ impl Vectors<'_> {
             ("delegates/bucket", Some(7.0)),
             ("delegates/bitonic", Some(7.0)),
             ("delegates", None),
-        ] {
-            if let Some(ms) = self.ms(method, K)? {
-                self.session.row([figure, quantity, method], published, ms)?;
-            }
-        }
-        Ok(())
+        ];
+        self.times(["Fig. 17", "ms of n = 2^30, k = 1024"], K, &methods)
     }
 
     /// Fig. 18: the paper prints the range over k.
     fn speedups(&self) -> anyhow::Result<()> {
         let (figure, quantity) = ("Fig. 18", "speed-up by delegates, n = 2^30");
-        if !self.session.wants(figure) {
+        if !self.session.begins(figure, quantity) {
             return Ok(());
         }
-        self.session.heading(figure, quantity);
         let most = if self.session.arguments.quick { 1 << 20 } else { GREATEST_K };
         for selection in SELECTIONS {
             for k in [1, 1 << 10, 1 << 20, GREATEST_K].into_iter().filter(|&k| k <= most) {
@@ -111,31 +119,21 @@ impl Vectors<'_> {
 
     /// Fig. 22.
     fn delegates_of_subranges(&self) -> anyhow::Result<()> {
-        let (figure, quantity) = ("Fig. 22", "ms of n = 2^30, k = 2^24");
-        if !self.session.wants(figure) {
-            return Ok(());
-        }
-        self.session.heading(figure, quantity);
-        for (method, published) in [
+        let methods = [
             ("delegates/filter", Some(54.2)),
             ("delegates/beta:2/unfiltered", Some(35.9)),
             ("delegates/beta:2/filter", Some(24.7)),
             ("delegates", None),
-        ] {
-            if let Some(ms) = self.ms(method, GREATEST_K)? {
-                self.session.row([figure, quantity, method], published, ms)?;
-            }
-        }
-        Ok(())
+        ];
+        self.times(["Fig. 22", "ms of n = 2^30, k = 2^24"], GREATEST_K, &methods)
     }
 
     /// Fig. 21 at both ends.
     fn workload_over_k(&self) -> anyhow::Result<()> {
         let (figure, quantity) = ("Fig. 21", "percent of the vector in both selections, n = 2^30");
-        if !self.session.wants(figure) {
+        if !self.session.begins(figure, quantity) {
             return Ok(());
         }
-        self.session.heading(figure, quantity);
         for (k, published) in [(1, 0.0015), (GREATEST_K, 15.91)] {
             for method in ["delegates/beta:2", "delegates"] {
                 if let Some(measured) = self.measure(method, k)? {
@@ -150,19 +148,15 @@ impl Vectors<'_> {
 
     /// Delegates through shared memory (Section 5.3) beside neighboring loads.
     fn staged(&self) -> anyhow::Result<()> {
-        let (figure, quantity) = ("Fig. 15", "ms of subranges of 2^5, n = 2^30, k = 1024");
-        if !self.session.wants(figure) {
-            return Ok(());
-        }
-        self.session.heading(figure, quantity);
         // Several delegates are never staged.
-        let direct = (1..=4).map(|beta| format!("alpha:5/beta:{beta}"));
-        for method in direct.chain(["alpha:5/staged".into()]) {
-            if let Some(ms) = self.ms(&method, K)? {
-                self.session.row([figure, quantity, &method], None, ms)?;
-            }
-        }
-        Ok(())
+        let methods = [
+            ("alpha:5/beta:1", None),
+            ("alpha:5/beta:2", None),
+            ("alpha:5/beta:3", None),
+            ("alpha:5/beta:4", None),
+            ("alpha:5/staged", None),
+        ];
+        self.times(["Fig. 15", "ms of subranges of 2^5, n = 2^30, k = 1024"], K, &methods)
     }
 }
 
@@ -180,10 +174,9 @@ fn published_speedup(data: PaperData, selection: &str, k: usize) -> Option<f64> 
 /// Fig. 20 at both ends.
 fn workload_over_length(session: &Session) -> anyhow::Result<()> {
     let (figure, quantity) = ("Fig. 20", "percent of the vector in both selections, k = 2^19");
-    if !session.wants(figure) {
+    if !session.begins(figure, quantity) {
         return Ok(());
     }
-    session.heading(figure, quantity);
     for (exponent, published) in [(22, 76.06), (LENGTH, 0.83)] {
         let input = PaperData::Uniform.vector(1 << exponent);
         let held = HeldVector::new(session.client()?, &input);
@@ -202,15 +195,14 @@ fn percent(measured: &Measured) -> f64 {
 
 /// Table 2 for vectors that fit into one device, if there are two.
 fn several_devices(session: &Session) -> anyhow::Result<()> {
-    if session.backend.devices().len() < 2 {
-        say!("\nTable 2: left out, there is one device");
-        return Ok(());
-    }
     let (figure, quantity) = ("Table 2", "speed-up by two devices, k = 128");
-    if !session.wants(figure) {
+    if !session.begins(figure, quantity) {
         return Ok(());
     }
-    session.heading(figure, quantity);
+    if session.backend.devices().len() < 2 {
+        say!("left out, there is one device");
+        return Ok(());
+    }
     let case = VectorCase::new(1 << LENGTH, 128);
     let arguments = ShardArguments::two(session.arguments.backend, case);
     session.row([figure, quantity, "n = 2^30"], Some(1.6), measure_shards(&arguments)?)

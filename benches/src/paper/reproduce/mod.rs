@@ -125,10 +125,14 @@ impl Session<'_> {
         figures.is_empty() || figures.iter().any(|wanted| wanted == figure)
     }
 
-    /// Begins a table of comparisons.
-    fn heading(&self, figure: &str, quantity: &str) {
+    /// Begins the table of a figure, if it is asked for.
+    fn begins(&self, figure: &str, quantity: &str) -> bool {
+        if !self.wants(figure) {
+            return false;
+        }
         say!("\n{figure}: {quantity}\n\n| case | paper | ours | ours / paper |");
         say!("| --- | --- | --- | --- |");
+        true
     }
 
     /// Prints and records a row of a table.

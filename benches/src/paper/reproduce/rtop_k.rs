@@ -113,10 +113,9 @@ fn speedups(session: &Session, peers: &Peers) -> anyhow::Result<()> {
     let exponents: &[u32] = if quick { &QUICK_EXPONENTS } else { &EXPONENTS };
     let quantity = format!("mean speed-up over {}", peers.name());
     let figure = "Table 3";
-    if !session.wants(figure) {
+    if !session.begins(figure, &quantity) {
         return Ok(());
     }
-    session.heading(figure, &quantity);
     for (cols, published) in COLS.into_iter().zip(TABLE_3) {
         let (last, early) = published.split_last().expect("eight columns");
         let early = (2..).zip(early).filter(|(steps, _)| !quick || QUICK_STEPS.contains(steps));
@@ -149,10 +148,9 @@ fn long_rows(session: &Session, peers: &Peers) -> anyhow::Result<()> {
     let all: &[usize] = if session.arguments.quick { &QUICK_COLS } else { &LONG_COLS };
     let quantity = format!("mean speed-up over {}, N = 65536", peers.name());
     let figure = "Figs. 6, 7";
-    if !session.wants(figure) {
+    if !session.begins(figure, &quantity) {
         return Ok(());
     }
-    session.heading(figure, &quantity);
     for &cols in all {
         let input = seeded_rows::<f32>(LONG_ROWS, cols, Distribution::Normal, 0);
         let precisions: &[&str] =
@@ -186,20 +184,20 @@ fn training(session: &Session, peers: &Peers) -> anyhow::Result<()> {
     }
     let mut found = Vec::new();
     for graph in TABLE_4.iter().filter(|graph| !quick || graph.0 == QUICK_GRAPH) {
+        let config: PowerLawConfig = graph.0.parse()?;
+        let case = RowCase::new(config.nodes, HIDDEN, K);
+        let input = seeded_rows::<f32>(case.rows, case.cols, Distribution::Normal, 0);
+        let theirs = LAYERS * peers.ms(session, &Problem::new(&case, Form::Pairs, &input))?;
         for model in Model::ALL {
-            let config: PowerLawConfig = graph.0.parse()?;
-            let case = RowCase::new(config.nodes, HIDDEN, K);
-            let arguments = spmm::Arguments::epochs(session.arguments.backend, config, model, K);
+            let (backend, config) = (session.arguments.backend, config.clone());
+            let arguments = spmm::Arguments::epochs(backend, config, model, K);
             let epoch = spmm::records(&arguments)?.pop().context("an epoch")?;
             let ours = epoch.topk_ms.context("an epoch of MaxK")?;
-            let input = seeded_rows::<f32>(case.rows, case.cols, Distribution::Normal, 0);
-            let theirs = LAYERS * peers.ms(session, &Problem::new(&case, Form::Pairs, &input))?;
             found.push((graph, model, epoch.ms, ours, theirs));
         }
     }
     let share = format!("percent of an epoch in the selections by {}", peers.name());
-    if session.wants("Table 4") {
-        session.heading("Table 4", &share);
+    if session.begins("Table 4", &share) {
         for (at, (graph, model, epoch, ours, theirs)) in found.iter().enumerate() {
             let case = format!("{}, {}", graph.0, model.name());
             let published = Some(graph.1[at % Model::ALL.len()]);
@@ -207,9 +205,8 @@ fn training(session: &Session, peers: &Peers) -> anyhow::Result<()> {
             session.row(["Table 4", &share, &case], published, percent)?;
         }
     }
-    if session.wants("Fig. 5") {
-        let speedup = format!("percent by which an epoch is faster than by {}", peers.name());
-        session.heading("Fig. 5", &speedup);
+    let speedup = format!("percent by which an epoch is faster than by {}", peers.name());
+    if session.begins("Fig. 5", &speedup) {
         for (graph, model, epoch, ours, theirs) in &found {
             let [low, high] = graph.2;
             let case = format!("{}, {}, in the paper {low} to {high}", graph.0, model.name());

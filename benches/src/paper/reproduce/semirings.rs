@@ -18,7 +18,9 @@ const K: usize = 16;
 
 pub fn run(session: &Session) -> anyhow::Result<()> {
     let (figure, quantity) = ("Table 3", "seconds");
-    session.heading(figure, quantity);
+    if !session.begins(figure, quantity) {
+        return Ok(());
+    }
     for (at, name) in NAMES.into_iter().enumerate() {
         if session.arguments.quick && name != QUICK {
             continue;

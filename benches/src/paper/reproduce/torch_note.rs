@@ -15,7 +15,9 @@ const ELEMENTS: usize = 1 << 26;
 pub fn run(session: &Session) -> anyhow::Result<()> {
     session.client()?;
     let (figure, quantity) = ("Radix select", "ms");
-    session.heading(figure, quantity);
+    if !session.begins(figure, quantity) {
+        return Ok(());
+    }
     let elements = if session.arguments.quick { ELEMENTS / 4 } else { ELEMENTS };
     for dist in [Distribution::Normal, Distribution::Bits] {
         for (cols, k) in CASES {

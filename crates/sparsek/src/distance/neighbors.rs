@@ -167,12 +167,7 @@ impl<S: Samples> NearestNeighbors<S> {
     }
 
     fn check_k(&self, k: usize, exclude_self: bool) -> Result<(), DistanceError> {
-        self.measure.check()?;
-        let rows = self.index.rows();
-        match k > rows.saturating_sub(usize::from(exclude_self)) {
-            true => Err(DistanceError::Neighbors { k, rows, exclude_self }),
-            false => Ok(()),
-        }
+        check_k(&self.measure, self.index.rows(), k, exclude_self)
     }
 
     /// The search among the same rows as a matrix.
@@ -262,6 +257,20 @@ impl NearestNeighbors {
         };
         let (values, indices) = <Dispatch as DistanceOps>::nearest(x.tensors(), y.tensors(), spec);
         (Tensor::from_dispatch(values), Tensor::from_dispatch(indices))
+    }
+}
+
+/// The parameter, and k against the rows of an index.
+pub(super) fn check_k(
+    measure: &Measure,
+    rows: usize,
+    k: usize,
+    exclude_self: bool,
+) -> Result<(), DistanceError> {
+    measure.check()?;
+    match k > rows.saturating_sub(usize::from(exclude_self)) {
+        true => Err(DistanceError::Neighbors { k, rows, exclude_self }),
+        false => Ok(()),
     }
 }
 

@@ -15,11 +15,11 @@ use burn::tensor::{Device, Int, IntDType, Tensor};
 use super::{
     error::DistanceError,
     measure::Measure,
-    neighbors::{Nearest, NearestNeighbors, without_self},
+    neighbors::{Nearest, NearestNeighbors, check_k, without_self},
     pairwise::check_kinds,
     samples::{Rows, Samples, through_host},
 };
-use crate::sparse::Csr;
+use crate::sparse::{Csr, CsrError};
 
 /// Brute-force nearest neighbors among rows that are divided over several devices.
 ///
@@ -191,7 +191,7 @@ impl<S: Samples> ShardedNeighbors<S> {
             let query = shard.search.index().slice_rows(own.clone());
             graphs.push(self.radius_graph(&query, Some((shard.first, own)), radius)?);
         }
-        Ok(Csr::vstack(&graphs.iter().collect::<Vec<_>>())?)
+        joined(graphs, Csr::vstack)
     }
 
     /// `own`: the queries are these rows of the shard that begins there.
@@ -215,7 +215,7 @@ impl<S: Samples> ShardedNeighbors<S> {
             };
             graphs.push(graph.copy_to(&primary)?);
         }
-        Ok(Csr::hstack(&graphs.iter().collect::<Vec<_>>())?)
+        joined(graphs, Csr::hstack)
     }
 
     /// The shards that hold a range of rows, each with its part of it; at least one.
@@ -242,12 +242,7 @@ impl<S: Samples> ShardedNeighbors<S> {
     fn check(&self, query: &S, k: usize, exclude_self: bool) -> Result<(), DistanceError> {
         let one = &self.shards[0].search;
         check_kinds(query, one.index())?;
-        one.measure.check()?;
-        let rows = self.rows;
-        match k > rows.saturating_sub(usize::from(exclude_self)) {
-            true => Err(DistanceError::Neighbors { k, rows, exclude_self }),
-            false => Ok(()),
-        }
+        check_k(&one.measure, self.rows, k, exclude_self)
     }
 
     /// Searches all shards, those of different devices at the same time.
@@ -279,6 +274,17 @@ impl<S: Samples> ShardedNeighbors<S> {
             (first, (through_host(values, &primary), through_host(indices, &primary)))
         });
         Ok(self.shards[0].search.join_parts(moved, k, false))
+    }
+}
+
+/// Joins graphs; a single one is not copied.
+fn joined(
+    mut graphs: Vec<Csr>,
+    join: impl Fn(&[&Csr]) -> Result<Csr, CsrError>,
+) -> Result<Csr, DistanceError> {
+    match graphs.len() {
+        1 => Ok(graphs.remove(0)),
+        _ => Ok(join(&graphs.iter().collect::<Vec<_>>())?),
     }
 }
 
@@ -398,9 +404,7 @@ impl<S: Samples> NeighborStream<S> {
     /// Error: [`DistanceError::Neighbors`] if fewer than `k` rows were pushed.
     pub fn finish(self) -> Result<(Tensor<2>, Tensor<2, Int>), DistanceError> {
         let Self { k, rows, best, query, measure } = self;
-        if k > rows {
-            return Err(DistanceError::Neighbors { k, rows, exclude_self: false });
-        }
+        check_k(&measure, rows, k, false)?;
         match best {
             Some(best) => Ok(best),
             // k is 0.
