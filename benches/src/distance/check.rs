@@ -8,9 +8,9 @@ use sparsek_tests::oracle::distance;
 
 const ROWS: usize = 8;
 /// For matrices of more elements (rows times columns), the oracle ranks the neighbors found among
-/// [`SAMPLE`] evenly spaced rows only.
+/// [`SAMPLE`] evenly spaced rows only, fewer of many columns.
 const FULL_CHECK: usize = 1 << 27;
-const SAMPLE: usize = 1024;
+const SAMPLE: std::ops::RangeInclusive<usize> = 64..=1024;
 /// Tolerance of an f32 distance: relative to itself, absolute, and relative to its scale.
 const RELATIVE: f64 = 2e-5;
 const ABSOLUTE: f64 = 2e-5;
@@ -41,7 +41,10 @@ pub fn check(
     for &row in &checked {
         let query = dense(row);
         let spacing = match rows.saturating_mul(index.cols()) > FULL_CHECK {
-            true => rows.div_ceil(SAMPLE),
+            true => {
+                let sample = FULL_CHECK / (ROWS * index.cols());
+                rows.div_ceil(sample.clamp(*SAMPLE.start(), *SAMPLE.end()))
+            }
             false => 1,
         };
         let found = indices[row * k..(row + 1) * k].iter().map(|&at| at as usize);

@@ -127,9 +127,20 @@ impl Set {
         12 * self.index.nnz() + self.bytes(k)[1]
     }
 
+    /// Entries of each row.
+    pub fn degrees(&self) -> impl Iterator<Item = usize> {
+        self.index.pattern().indptr().windows(2).map(|row| (row[1] - row[0]) as usize)
+    }
+
     /// Finds and checks the neighbors of each row.
-    pub fn ready(&self, metric: Metric, k: usize) -> anyhow::Result<Ready<'static>> {
-        let fitted = NearestNeighbors::fit(self.index.clone(), metric);
+    pub fn ready(
+        &self,
+        metric: Metric,
+        routine: Option<Routine>,
+        k: usize,
+    ) -> anyhow::Result<Ready<'static>> {
+        let measure = Measure::from(metric).with_routine(routine);
+        let fitted = NearestNeighbors::fit(self.index.clone(), measure);
         fitted.kneighbors(None, k)?;
         let run = move || fitted.kneighbors(None, k).expect("it ran before");
         let check = |found| check(&self.index, metric, found);

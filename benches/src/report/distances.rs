@@ -56,7 +56,7 @@ pub fn distances(lines: &[Line]) -> String {
         text += "The 16 nearest other rows of each row, f32, in milliseconds. In brackets: how \
                  many times longer a peer takes, or the paper's routine, `hybrid`.\n\n";
     }
-    text + &times + &others + &published(&made, &of)
+    text + &times + &others + &memory(&peers) + &published(&made, &of)
 }
 
 type Find<'a, 'b> = &'b dyn Fn(&str, &str, &str) -> Option<&'b Group<'a>>;
@@ -100,6 +100,30 @@ fn libraries(peers: &[Group], of: Find) -> String {
         table.row(row.into_iter().chain(cells));
     }
     table.markdown()
+}
+
+/// What a sparse product of a tile of rows takes (Nolet et al., Section 4.3).
+fn memory(peers: &[Group]) -> String {
+    let mib = |group: &Group, field| group.median(field).map(|bytes| bytes / f64::from(1 << 20));
+    let head = ["data", "rows", "density", "product", "workspace", "dense distances"];
+    let mut table = Table::new(head);
+    for group in peers.iter().filter(|group| group.median("density").is_some()) {
+        table.row([
+            group.text("case").to_string(),
+            group.0[0].shown("tile_rows").unwrap_or_default(),
+            cell(group.median("density")),
+            cell(mib(group, "product_bytes")),
+            cell(mib(group, "workspace_bytes")),
+            cell(mib(group, "dense_bytes")),
+        ]);
+    }
+    match table.markdown() {
+        empty if empty.is_empty() => empty,
+        text => format!(
+            "MiB that cuSPARSE's product of some rows with all takes, beside the dense distances \
+             that sparsek writes instead:\n\n{text}"
+        ),
+    }
 }
 
 /// A peer as the table names it.

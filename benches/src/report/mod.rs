@@ -7,9 +7,11 @@
 //! A section for each device, a table for each bench. Repeated lines of a case become their median.
 //! The module uses charts and JSON alone, so it runs without a device.
 
+mod backends;
 mod distances;
 mod figures;
 mod graphs;
+mod numbers;
 mod papers;
 pub(crate) mod records;
 mod sections;
@@ -34,7 +36,8 @@ pub struct Arguments {
     /// The document; figures are in the folder `figures` beside it, the chapter in `guide/src`.
     #[arg(long, default_value = "docs/performance.md")]
     output: PathBuf,
-    /// Fails if a file differs from the records; writes nothing.
+    /// Fails if a file differs from the records, or if a document beside it has a measured number
+    /// that no record has; writes nothing.
     #[arg(long)]
     check: bool,
 }
@@ -85,7 +88,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
                 path.display()
             );
         }
-        return Ok(());
+        let generated: Vec<&str> = files.iter().map(|(_, text)| &**text).collect();
+        return numbers::check(arguments.output.parent().unwrap_or(Path::new("")), &generated);
     }
     for (path, text) in &files {
         fs::create_dir_all(path.parent().unwrap_or(Path::new("")))?;

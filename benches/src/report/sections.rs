@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{
+    backends::backends,
     distances::{dense, distances},
     figures::Figure,
     graphs::{linear, maxk, products},
@@ -51,7 +52,10 @@ pub fn all(benches: &Benches, figures: &[Figure], path: impl Fn(&str) -> String)
         }
         text += &origin(&path(bench), lines);
     }
-    text
+    match backends(benches) {
+        empty if empty.is_empty() => text,
+        table => text + "### Other backends\n\nQuotients of the same cases.\n\n" + &table,
+    }
 }
 
 /// The file of records, its dates, and the copy rates of its runs.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use burn::tensor::{Int, Tensor, TensorData};
 use sparsek::{
     distance::{
-        DistanceError, Metric, NearestNeighbors, NeighborStream, Samples, ShardedNeighbors,
+        DistanceError, Measure, Metric, NearestNeighbors, NeighborStream, Samples, ShardedNeighbors,
     },
     sparse::Csr,
 };
@@ -31,7 +31,8 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
             shards(b, &sparse(1, ROWS)?, &sparse(2, 7)?, metric)
         });
     }
-    for metric in [Metric::Euclidean, Metric::Cosine, Metric::Dot] {
+    let searched = Metric::ALL.iter().filter(|&&metric| Measure::from(metric).searches_dense());
+    for &metric in searched {
         let case = format!("tensor/neighbors/sharded/dense/{}", metric.name());
         cases.add(backend, case, move |b| match b.shared_memory_defect() {
             Some(reason) => Ok(Verdict::Skipped(reason)),

@@ -45,7 +45,7 @@ enum Paper {
     RtopK,
     /// Dr. Top-k: Figs. 15, 17, 18, 20 to 22, Table 2.
     DrTopK,
-    /// Sparse semirings: Table 3.
+    /// Sparse semirings: Table 3, Algorithms 1 to 3, Section 3.3.3.
     Semirings,
     /// The note on torch.topk: radix selection of rows.
     TorchNote,
@@ -59,7 +59,7 @@ impl Paper {
             Self::DrTopK => {
                 &["Fig. 15", "Fig. 17", "Fig. 18", "Fig. 20", "Fig. 21", "Fig. 22", "Table 2"]
             }
-            Self::Semirings => &["Table 3"],
+            Self::Semirings => &["Table 3", "Algorithms 1, 2, 3", "Section 3.3.3"],
             Self::TorchNote => &["Radix select"],
         }
     }

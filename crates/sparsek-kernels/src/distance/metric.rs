@@ -7,7 +7,7 @@ use cubecl::prelude::*;
 
 #[cfg(feature = "kernels")]
 use super::{
-    dense_tile, hybrid, inverted,
+    dense_tile, expand_sort, hybrid, inverted,
     job::Job,
     merge,
     prepare::norms,
@@ -100,6 +100,7 @@ impl<M: Semiring + HostSemiring> Distance for DynMetric<M> {
             Routine::DenseTile => dense_tile::launch::<M>(job),
             Routine::TensorCore => tensor_core::launch::<M>(job),
             Routine::Hybrid => hybrid::launch::<M>(job),
+            Routine::ExpandSort => expand_sort::launch::<M>(job),
         }
     }
 

@@ -12,9 +12,13 @@
 //! Nolet et al., "GPU Semiring Primitives for Sparse Neighborhood Methods" (2022).
 
 #[cfg(feature = "kernels")]
+mod dense_rows;
+#[cfg(feature = "kernels")]
 mod dense_tile;
 #[cfg(feature = "kernels")]
 mod exclude_self;
+#[cfg(feature = "kernels")]
+mod expand_sort;
 #[cfg(feature = "kernels")]
 mod gradient;
 mod host;
@@ -53,6 +57,7 @@ use cubecl::{prelude::*, server::Handle};
 use self::prepare::{columns::Columns, packed::Packed};
 #[cfg(feature = "kernels")]
 pub use self::{
+    dense_rows::{dense_distances, unit_rows},
     exclude_self::exclude_self,
     gradient::{Transposed, Upstream, gradient},
     job::Job,
@@ -74,7 +79,7 @@ pub use self::{
     sizes::{inspects_values, is_wide, radius_blocks},
     slopes::host as slopes_of_columns,
     tuning::RADIUS_BLOCK,
-    types::{ROUTINES, Routine},
+    types::{DenseForm, ROUTINES, Routine},
 };
 #[cfg(feature = "kernels")]
 use crate::{
@@ -123,6 +128,7 @@ impl Index {
                     Routine::Inverted => inverted::check(client, &algebra, matrix)?,
                     Routine::DenseTile => dense_tile::check(client, strategy.dense, matrix)?,
                     Routine::Hybrid => hybrid::check(client)?,
+                    Routine::ExpandSort => expand_sort::check(client)?,
                     Routine::TensorCore => tensor_core::check(client, strategy.inner, matrix)?,
                     Routine::Merge => (),
                 }

@@ -77,6 +77,11 @@ pub(super) const HYBRID_SHARED_BYTES: usize = 48 << 10;
 /// Least shared bytes.
 pub(super) const HYBRID_LEAST_BYTES: usize = 16 << 10;
 
+// Expand, sort, contract.
+
+/// Most units per cube.
+pub(super) const EXPAND_SORT_UNITS: u32 = 256;
+
 // Neighbors.
 
 /// Distances a plane counts and lists.

@@ -39,13 +39,21 @@ pub enum Routine {
     DenseTile,
     /// Tensor cores multiply f16 copies: inner products of whole numbers.
     TensorCore,
-    /// The paper's: a cube holds a row and scans the other matrix. Only if forced.
+    /// The paper's Algorithm 3: a cube holds a row and scans the other matrix. Only if forced.
     Hybrid,
+    /// The paper's Algorithm 1: a cube sorts the entries of both rows. Only if forced.
+    ExpandSort,
 }
 
 /// All routines.
-pub const ROUTINES: [Routine; 5] =
-    [Routine::Merge, Routine::Inverted, Routine::DenseTile, Routine::TensorCore, Routine::Hybrid];
+pub const ROUTINES: [Routine; 6] = [
+    Routine::Merge,
+    Routine::Inverted,
+    Routine::DenseTile,
+    Routine::TensorCore,
+    Routine::Hybrid,
+    Routine::ExpandSort,
+];
 
 impl Routine {
     /// The name.
@@ -56,8 +64,26 @@ impl Routine {
             Self::DenseTile => "dense_tile",
             Self::TensorCore => "tensor_core",
             Self::Hybrid => "hybrid",
+            Self::ExpandSort => "expand_sort",
         }
     }
+}
+
+/// How dense rows are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DenseForm {
+    /// Σ (x − y)², or its root.
+    Difference {
+        /// The root.
+        root: bool,
+    },
+    /// ½ |x/|x| − y/|y||², of centered rows or not.
+    Angle {
+        /// Less the means.
+        centered: bool,
+    },
+    /// Σ x y.
+    Product,
 }
 
 /// A matrix with norms and prepared values.

@@ -10,8 +10,8 @@
 //!
 //! **Why it is exact.** A rejected row has a bound at or above those of all candidates. If these
 //! exceed the k-th distance, it can neither beat nor tie it. So neighbors are those of direct
-//! evaluation of all pairs, whatever the product rounds. Direct evaluation takes elementwise
-//! operations in a fixed order, so its bits depend on the two rows alone.
+//! evaluation of all pairs, whatever the product rounds. Direct evaluation is a kernel that adds in
+//! a fixed order, so its bits depend on the two rows alone.
 //!
 //! **Bounds.** Tensor cores round f32 factors to TF32, on Vulkan to two bf16, which is less. So G'
 //! differs from q·x by at most ε |q| |x|, ε = 2^-9 plus the rounding of sums. ε' below also covers
@@ -32,14 +32,14 @@ use burn::{
     backend::Dispatch,
     tensor::{Bool, DType, Float, Int, Tensor, TensorData},
 };
-use sparsek_kernels::distance::Metric;
+use sparsek_kernels::distance::{DenseForm as Form, Metric};
 
 use super::{
     measure::Measure,
     neighbors::{Nearest, NearestNeighbors},
 };
 use crate::{
-    ops::{DenseOps, distance_dtype},
+    ops::{DenseOps, DistanceOps, distance_dtype},
     topk::{TopkOptions, topk},
 };
 
@@ -49,95 +49,38 @@ const MORE_CANDIDATES: usize = 16;
 const WIDEN: usize = 8;
 /// Least index rows per candidate; of fewer, all are evaluated.
 const LEAST_FRACTION: usize = 4;
-/// Bytes of elements that are evaluated at once.
-const DIRECT_BYTES: usize = 128 << 20;
 /// Bytes of a batch's bounds.
 const BOUND_BYTES: usize = 1 << 30;
 /// Queries of a whole batch are a multiple: products take as many rows at a time.
 const WHOLE_BATCH: usize = 256;
 const RUNS: &str = "the device runs";
 
-/// How a metric evaluates two rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    /// Σ (x − y)², or its root.
-    Difference { root: bool },
-    /// ½ |x/|x| − y/|y||², of centered rows or not.
-    Angle { centered: bool },
-    /// Σ x y.
-    Product,
-}
-
-impl Form {
-    /// None if only matrices have the measure, or a routine is forced.
-    pub fn of(measure: &Measure) -> Option<Self> {
-        match measure.metric().filter(|_| !measure.is_forced())? {
-            Metric::Euclidean => Some(Self::Difference { root: true }),
-            Metric::SqEuclidean => Some(Self::Difference { root: false }),
-            Metric::Cosine => Some(Self::Angle { centered: false }),
-            Metric::Correlation => Some(Self::Angle { centered: true }),
-            Metric::Dot => Some(Self::Product),
-            _ => None,
-        }
-    }
-
-    /// Distances of broadcast rows `[m, 1, d]` and `[m or 1, c, d]`: `[m, c]`.
-    fn evaluate(self, queries: Tensor<3>, rows: Tensor<3>) -> Tensor<2> {
-        let limits = Limits::of(rows.dtype());
-        let shape = [queries.dims()[0], rows.dims()[1]];
-        let flat = |pairs: Tensor<3>| pairs.flatten::<2>(0, 1);
-        let distances = match self {
-            Self::Product => row_sums(flat(queries * rows)),
-            Self::Angle { .. } => {
-                let halves = row_sums(flat(rows - queries).square()).mul_scalar(0.5);
-                let above = halves.clone().greater_elem(2.0);
-                halves.mask_fill(above, 2.0)
-            }
-            Self::Difference { root } => {
-                let differences = flat(rows - queries);
-                let [scale, back] = limits.scale(&differences);
-                let sums = row_sums((differences * scale).square());
-                match root {
-                    true => sums.sqrt() * back,
-                    false => sums * back.clone() * back,
-                }
-            }
-        };
-        distances.reshape(shape)
-    }
-
-    /// What direct evaluation reads: f32 or f64, for angles divided by norms.
-    fn rows(self, rows: Tensor<2>) -> Tensor<2> {
-        let dtype = distance_dtype(rows.dtype());
-        let rows = rows.detach().cast(dtype);
-        let limits = Limits::of(dtype);
-        let scaled = |rows: Tensor<2>| {
-            let [scale, _] = limits.scale(&rows);
-            rows * scale
-        };
-        let Self::Angle { centered } = self else {
-            return rows;
-        };
-        let mut rows = scaled(rows);
-        if centered {
-            let columns = rows.dims()[1] as f64;
-            // The second mean is what the first one rounds.
-            for _ in 0..2 {
-                let means = row_sums(rows.clone()).div_scalar(columns);
-                rows = rows - means;
-            }
-            rows = scaled(rows);
-        }
-        let norms = row_sums(rows.clone().square()).sqrt();
-        rows / norms
-    }
-
-    fn is_largest(self) -> bool {
-        self == Self::Product
+/// None if only matrices have the measure, or a routine is forced.
+pub fn form_of(measure: &Measure) -> Option<Form> {
+    match measure.metric().filter(|_| !measure.is_forced())? {
+        Metric::Euclidean => Some(Form::Difference { root: true }),
+        Metric::SqEuclidean => Some(Form::Difference { root: false }),
+        Metric::Cosine => Some(Form::Angle { centered: false }),
+        Metric::Correlation => Some(Form::Angle { centered: true }),
+        Metric::Dot => Some(Form::Product),
+        _ => None,
     }
 }
 
-/// Constants of a dtype. Powers of two, so that scaling is exact.
+/// What direct evaluation reads: f32 or f64, for angles divided by norms.
+fn evaluated_rows(form: Form, rows: Tensor<2>) -> Tensor<2> {
+    let dtype = distance_dtype(rows.dtype());
+    let rows = rows.detach().cast(dtype);
+    match form {
+        Form::Angle { centered } => Tensor::from_dispatch(<Dispatch as DistanceOps>::unit_rows(
+            rows.into_dispatch(),
+            centered,
+        )),
+        _ => rows,
+    }
+}
+
+/// Constants of a dtype.
 struct Limits {
     /// Relative error of products of rows of no columns, and per column.
     epsilon: [f64; 2],
@@ -145,48 +88,22 @@ struct Limits {
     greatest: f64,
     /// Covers what underflows in sums of squares.
     floor: f64,
-    /// Least element whose square is accurate.
-    least: f64,
-    /// Brings elements above `greatest` or below `least` to squares that are accurate.
-    scale: f64,
 }
 
 impl Limits {
     fn of(dtype: DType) -> Self {
         let power = |exponent: i32| 2.0_f64.powi(exponent);
         match dtype {
-            DType::F64 => Self {
-                epsilon: [power(-44), power(-50)],
-                greatest: power(400),
-                floor: power(-900),
-                least: power(-400),
-                scale: power(-600),
-            },
-            _ => Self {
-                epsilon: [2.5e-3, power(-21)],
-                greatest: power(50),
-                floor: power(-98),
-                least: power(-40),
-                scale: power(-76),
-            },
+            DType::F64 => {
+                Self { epsilon: [power(-44), power(-50)], greatest: power(400), floor: power(-900) }
+            }
+            _ => Self { epsilon: [2.5e-3, power(-21)], greatest: power(50), floor: power(-98) },
         }
     }
 
     /// ε' of rows of `columns` elements.
     fn epsilon(&self, columns: usize) -> f64 {
         self.epsilon[0] + self.epsilon[1] * columns as f64
-    }
-
-    /// Factor of each row that keeps its squares in range, mostly 1, and its inverse: `[rows, 1]`.
-    fn scale(&self, rows: &Tensor<2>) -> [Tensor<2>; 2] {
-        let most = rows.clone().abs().max_dim(1);
-        let huge = most.clone().greater_elem(self.greatest);
-        let tiny = most.clone().lower_elem(self.least);
-        let ones = most.ones_like();
-        [self.scale, 1.0 / self.scale].map(|scale| {
-            let scaled = ones.clone().mask_fill(huge.clone(), scale);
-            scaled.mask_fill(tiny.clone(), 1.0 / scale)
-        })
     }
 
     /// Rows without NaN, infinities or great elements: `[rows, 1]`.
@@ -274,7 +191,7 @@ pub fn parts(index: &Tensor<2>, form: Form, most: usize) -> Vec<Index> {
 
 impl Index {
     fn new(rows: Tensor<2>, form: Form) -> Self {
-        let rows = form.rows(rows);
+        let rows = evaluated_rows(form, rows);
         let limits = Limits::of(rows.dtype());
         let epsilon = limits.epsilon(rows.dims()[1]);
         let usable = limits.are_usable(&rows);
@@ -308,7 +225,7 @@ impl Index {
     }
 
     fn queries(&self, query: &Tensor<2>) -> Queries {
-        let rows = self.form.rows(query.clone());
+        let rows = evaluated_rows(self.form, query.clone());
         let limits = Limits::of(rows.dtype());
         let epsilon = limits.epsilon(rows.dims()[1]);
         let usable = limits.are_usable(&rows);
@@ -338,22 +255,21 @@ impl Index {
 
     /// Distances of each query to its candidates.
     fn distances(&self, queries: Tensor<2>, candidates: Tensor<2, Int>) -> Tensor<2> {
-        let [count, each] = candidates.dims();
-        let columns = queries.dims()[1];
-        let rows = self.rows.clone().select(0, candidates.flatten(0, 1));
-        self.form.evaluate(queries.unsqueeze_dim(1), rows.reshape([count, each, columns]))
+        Tensor::from_dispatch(<Dispatch as DistanceOps>::candidate_distances(
+            queries.into_dispatch(),
+            self.rows.clone().into_dispatch(),
+            candidates.into_dispatch(),
+            self.form,
+        ))
     }
 
     /// Distances of each query to all rows.
     fn all_distances(&self, queries: Tensor<2>) -> Tensor<2> {
-        let ([count, _], [rows, _]) = (queries.dims(), self.rows.dims());
-        let most = self.pairs() / count;
-        let queries: Tensor<3> = queries.unsqueeze_dim(1);
-        let part = |first| {
-            let part = self.rows.clone().narrow(0, first, most.min(rows - first));
-            self.form.evaluate(queries.clone(), part.unsqueeze_dim(0))
-        };
-        Tensor::cat((0..rows).step_by(most).map(part).collect(), 1)
+        Tensor::from_dispatch(<Dispatch as DistanceOps>::dense_distances(
+            queries.into_dispatch(),
+            self.rows.clone().into_dispatch(),
+            self.form,
+        ))
     }
 
     /// Queries whose bounds fit a batch.
@@ -362,14 +278,9 @@ impl Index {
         BOUND_BYTES / (self.rows.dtype().size() * rows.max(1))
     }
 
-    /// Pairs that are evaluated at once.
-    fn pairs(&self) -> usize {
-        let row = self.rows.dims()[1] * self.rows.dtype().size();
-        (DIRECT_BYTES / row).max(1)
-    }
-
     fn nearest(&self, distances: Tensor<2>, k: usize) -> Nearest {
-        let options = TopkOptions::new(k).with_largest(self.form.is_largest()).with_sorted(true);
+        let options =
+            TopkOptions::new(k).with_largest(self.form == Form::Product).with_sorted(true);
         topk(distances, &options, 1)
     }
 
@@ -409,8 +320,7 @@ impl Index {
         candidates: Option<usize>,
         batch: usize,
     ) -> (Nearest, Option<Tensor<2, Bool>>) {
-        let each = candidates.unwrap_or(self.rows.dims()[0]);
-        let batch = whole_batch(batch.min(self.pairs() / each));
+        let batch = whole_batch(batch);
         let (mut distances, mut indices, mut proven) = (Vec::new(), Vec::new(), Vec::new());
         for first in (0..queries.count()).step_by(batch) {
             let count = batch.min(queries.count() - first);
@@ -567,7 +477,7 @@ mod tests {
         let bounds: Vec<f64> = bounds.into_data().iter::<f64>().collect();
         let distances = prepared.all_distances(queries.rows).into_data();
         let distances: Vec<f64> = distances.iter::<f64>().collect();
-        let sign = if form.is_largest() { -1.0 } else { 1.0 };
+        let sign = if form == Form::Product { -1.0 } else { 1.0 };
         let mut tight = 0;
         for (&bound, &distance) in bounds.iter().zip(&distances) {
             assert!(bound < sign * distance, "{bound} {distance}");
@@ -590,8 +500,8 @@ mod tests {
     #[rstest]
     fn only_unforced_metrics_have_a_form() {
         let metric = Measure::from(Metric::Euclidean);
-        assert_eq!(Form::of(&metric), Some(Form::Difference { root: true }));
-        assert_eq!(Form::of(&metric.with_routine(Some(Routine::Merge))), None);
-        assert_eq!(Form::of(&Metric::Manhattan.into()), None);
+        assert_eq!(form_of(&metric), Some(Form::Difference { root: true }));
+        assert_eq!(form_of(&metric.with_routine(Some(Routine::Merge))), None);
+        assert_eq!(form_of(&Metric::Manhattan.into()), None);
     }
 }

@@ -4,7 +4,7 @@ use sparsek_kernels::distance::{Distance, Metric, Routine, inspects_values};
 #[cfg(feature = "kernels")]
 use sparsek_kernels::distance::{DynMetric, HostSemiring, Semiring};
 
-use super::{dense::Form, error::DistanceError};
+use super::{dense::form_of, error::DistanceError};
 use crate::{ops::DistanceSpec, sparse::Csr};
 
 /// A distance: a [`Metric`] or a custom semiring.
@@ -97,7 +97,7 @@ impl Measure {
     /// assert!(!Measure::from(Metric::Jaccard).searches_dense());
     /// ```
     pub fn searches_dense(&self) -> bool {
-        Form::of(self).is_some()
+        form_of(self).is_some()
     }
 
     /// The metric, unless custom.

@@ -9,7 +9,7 @@ use std::{
 use burn::tensor::{DType, Device, Int, Tensor, TensorData, kind::Basic};
 
 use super::{
-    dense::{self, Form},
+    dense,
     error::DistanceError,
     measure::Measure,
     neighbors::{Nearest, NearestNeighbors},
@@ -240,7 +240,7 @@ impl Rows for Tensor<2> {
         exclude_self: bool,
     ) -> Result<Nearest, DistanceError> {
         check_dtype(query.dtype(), &query.device())?;
-        match Form::of(&search.measure).filter(|_| query.cols() > 0) {
+        match dense::form_of(&search.measure).filter(|_| query.cols() > 0) {
             Some(form) => {
                 let index = &search.index;
                 let parts = || dense::parts(index, form, search.index_rows());

@@ -11,7 +11,7 @@ use burn::{
     },
     tensor::{DType, IntDType},
 };
-use sparsek_kernels::distance::{Distance, Gradient, Routine};
+use sparsek_kernels::distance::{DenseForm, Distance, Gradient, Routine};
 
 /// A distance, and facts about two matrices.
 #[derive(Clone, Copy, Debug)]
@@ -229,6 +229,28 @@ pub trait DistanceOps: Backend {
         offsets: IntTensor<Self>,
         spec: RadiusSpec,
     ) -> (FloatTensor<Self>, IntTensor<Self>);
+
+    /// Dense rows divided by their norms, less their means if `centered`. No gradient, as of the
+    /// next two.
+    #[fusion(dtype = rows, shape = rows)]
+    fn unit_rows(rows: FloatTensor<Self>, centered: bool) -> FloatTensor<Self>;
+
+    /// Distances of dense queries to all rows, of unit length for angles.
+    #[fusion(dtype = queries, shape = [queries[0], rows[0]].into())]
+    fn dense_distances(
+        queries: FloatTensor<Self>,
+        rows: FloatTensor<Self>,
+        form: DenseForm,
+    ) -> FloatTensor<Self>;
+
+    /// Distances of dense queries to their candidates, numbers of rows.
+    #[fusion(dtype = queries, shape = candidates)]
+    fn candidate_distances(
+        queries: FloatTensor<Self>,
+        rows: FloatTensor<Self>,
+        candidates: IntTensor<Self>,
+        form: DenseForm,
+    ) -> FloatTensor<Self>;
 }
 
 /// Gradients of [`DistanceOps`].

@@ -306,6 +306,11 @@ impl<'a, S: Float> RowPair<'a, S> {
 
     pub fn distance<M: Semiring>(&self, i: usize, j: usize) -> S {
         let merged = self.merge::<M>(i, j, infinity::<S>());
+        self.finish_merged::<M>(i, j, merged)
+    }
+
+    /// Distance from sums over the columns of both rows.
+    pub fn finish_merged<M: Semiring>(&self, i: usize, j: usize, merged: MergedSums<S>) -> S {
         let sums = self.sums::<M>(i, j, merged.total, merged.other);
         let mut core = M::core::<S>(sums);
         if comptime!(M::STRATEGY.direct) {
@@ -358,21 +363,11 @@ impl<'a, S: Float> RowPair<'a, S> {
                 value_b = self.y.values[b as usize];
                 b += 1;
             }
-            if comptime!(M::ALGEBRA.annihilates) {
-                if in_a && in_b {
-                    merged.add::<M>(value_a, value_b, self.p);
-                }
-            } else {
-                merged.add::<M>(value_a, value_b, self.p);
-            }
-            if comptime!(M::STRATEGY.direct) {
-                let direct = M::direct::<S>(value_a, value_b, self.p);
-                merged.direct = combine::<M, S>(merged.direct, direct);
-                if comptime!(M::ALGEBRA.maxima) {
-                    if merged.direct >= most {
-                        a = a_end;
-                        b = b_end;
-                    }
+            merged.column::<M>(value_a, value_b, in_a && in_b, self.p);
+            if comptime!(M::STRATEGY.direct && M::ALGEBRA.maxima) {
+                if merged.direct >= most {
+                    a = a_end;
+                    b = b_end;
                 }
             }
         }
@@ -460,17 +455,33 @@ impl<S: Float> RescaledSums<S> {
     }
 }
 
+/// Sums over the columns of two rows.
 #[derive(CubeType)]
-struct MergedSums<S: Float> {
-    total: S,
-    other: S,
-    direct: S,
+pub(in crate::distance) struct MergedSums<S: Float> {
+    pub total: S,
+    pub other: S,
+    pub direct: S,
 }
 
 #[cube]
 impl<S: Float> MergedSums<S> {
-    fn none<M: Semiring>() -> MergedSums<S> {
+    pub fn none<M: Semiring>() -> MergedSums<S> {
         MergedSums::<S> { total: M::identity::<S>(), other: S::new(0.0), direct: S::new(0.0) }
+    }
+
+    /// Adds a column, in `both` rows or one.
+    pub fn column<M: Semiring>(&mut self, a: S, b: S, both: bool, p: S) {
+        if comptime!(M::ALGEBRA.annihilates) {
+            if both {
+                self.add::<M>(a, b, p);
+            }
+        } else {
+            self.add::<M>(a, b, p);
+        }
+        if comptime!(M::STRATEGY.direct) {
+            let direct = M::direct::<S>(a, b, p);
+            self.direct = combine::<M, S>(self.direct, direct);
+        }
     }
 
     fn add<M: Semiring>(&mut self, a: S, b: S, p: S) {
@@ -480,7 +491,7 @@ impl<S: Float> MergedSums<S> {
         }
     }
 
-    fn add_part<M: Semiring>(&mut self, part: &mut MergedSums<S>) {
+    pub fn add_part<M: Semiring>(&mut self, part: &mut MergedSums<S>) {
         self.total = M::reduce::<S>(self.total, part.total);
         self.other += part.other;
         self.direct = combine::<M, S>(self.direct, part.direct);

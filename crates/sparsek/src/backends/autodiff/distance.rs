@@ -11,7 +11,7 @@ use burn_autodiff::{
     ops::{Backward, Ops, OpsKind},
 };
 
-use sparsek_kernels::distance::{Gradient, divisor};
+use sparsek_kernels::distance::{DenseForm, Gradient, divisor};
 
 use crate::ops::{
     CsrTensors, DistanceGradientOps, DistanceOps, DistanceSpec, GradientSpec, NearestSpec,
@@ -166,5 +166,28 @@ impl<B: Backend + DistanceOps + DistanceGradientOps, C: CheckpointStrategy> Dist
     ) -> (FloatTensor<Self>, IntTensor<Self>) {
         let (values, places) = B::list_within(distances.into_primitive(), offsets, spec);
         (Self::FloatTensorPrimitive::new(values), places)
+    }
+
+    fn unit_rows(rows: FloatTensor<Self>, centered: bool) -> FloatTensor<Self> {
+        Self::FloatTensorPrimitive::new(B::unit_rows(rows.into_primitive(), centered))
+    }
+
+    fn dense_distances(
+        queries: FloatTensor<Self>,
+        rows: FloatTensor<Self>,
+        form: DenseForm,
+    ) -> FloatTensor<Self> {
+        let [queries, rows] = [queries, rows].map(|tensor| tensor.into_primitive());
+        Self::FloatTensorPrimitive::new(B::dense_distances(queries, rows, form))
+    }
+
+    fn candidate_distances(
+        queries: FloatTensor<Self>,
+        rows: FloatTensor<Self>,
+        candidates: IntTensor<Self>,
+        form: DenseForm,
+    ) -> FloatTensor<Self> {
+        let [queries, rows] = [queries, rows].map(|tensor| tensor.into_primitive());
+        Self::FloatTensorPrimitive::new(B::candidate_distances(queries, rows, candidates, form))
     }
 }

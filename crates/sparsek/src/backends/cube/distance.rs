@@ -16,8 +16,8 @@ use cubecl::{MemoryScope, client::Client, server::Handle};
 use sparsek_kernels::{
     KernelError,
     distance::{
-        self, Index, Matrix, Parameter, Prepared, Radius, Routine, Upstream, exclude_self,
-        greatest, index_part, radius_blocks,
+        self, DenseForm, Index, Matrix, Parameter, Prepared, Radius, Routine, Upstream,
+        exclude_self, greatest, index_part, radius_blocks,
     },
     topk::{self, Rows, TopkOptions},
 };
@@ -99,6 +99,31 @@ impl Tensors {
             greatest: self.greatest,
         }
     }
+}
+
+fn dense_distances(
+    operands: [CubeTensor; 2],
+    candidates: Option<CubeTensor>,
+    form: DenseForm,
+) -> CubeTensor {
+    let [queries, rows] = operands.map(into_contiguous);
+    let candidates = candidates.map(into_contiguous);
+    let [count, columns] = queries.shape().dims();
+    let index_rows = rows.shape()[0];
+    let listed = candidates.as_ref().map(|candidates| {
+        (&candidates.handle, candidates.shape()[1], dtype_to_elem_type(candidates.dtype))
+    });
+    let distances = distance::dense_distances(
+        &queries.client,
+        form,
+        [&queries.handle, &rows.handle],
+        [count, index_rows, columns],
+        listed,
+        dtype_to_elem_type(queries.dtype),
+    );
+    let across = listed.map_or(index_rows, |(_, each, _)| each);
+    let shape = Shape::from([count, across]);
+    tensor(&queries, expect("kneighbors", distances), shape, queries.dtype)
 }
 
 fn routine(client: &Client, [x, y]: [&Tensors; 2], spec: &DistanceSpec) -> Routine {
@@ -356,6 +381,31 @@ impl DistanceOps for CubeBackend {
             tensor(&distances, values, shape.clone(), distances.dtype),
             tensor(&distances, places, shape, DType::I32),
         )
+    }
+
+    fn unit_rows(rows: FloatTensor<Self>, centered: bool) -> FloatTensor<Self> {
+        let rows = into_contiguous(rows);
+        let dtype = dtype_to_elem_type(rows.dtype);
+        let counts = rows.shape().dims();
+        let unit = distance::unit_rows(&rows.client, &rows.handle, counts, centered, dtype);
+        tensor(&rows, expect("kneighbors", unit), rows.shape(), rows.dtype)
+    }
+
+    fn dense_distances(
+        queries: FloatTensor<Self>,
+        rows: FloatTensor<Self>,
+        form: DenseForm,
+    ) -> FloatTensor<Self> {
+        dense_distances([queries, rows], None, form)
+    }
+
+    fn candidate_distances(
+        queries: FloatTensor<Self>,
+        rows: FloatTensor<Self>,
+        candidates: IntTensor<Self>,
+        form: DenseForm,
+    ) -> FloatTensor<Self> {
+        dense_distances([queries, rows], Some(candidates), form)
     }
 }
 

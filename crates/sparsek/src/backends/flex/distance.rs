@@ -11,13 +11,14 @@ use burn_flex::FlexTensor;
 use rayon::prelude::*;
 use sparsek_kernels::{
     distance::{
-        Each, Gradient, HostMatrix, HostPair, RADIUS_BLOCK, Real, radius_blocks,
+        DenseForm, Each, Gradient, HostMatrix, HostPair, RADIUS_BLOCK, Real, radius_blocks,
         slopes_of_columns as slopes,
     },
     topk::TopkOptions,
 };
 
 use super::{
+    dense_rows,
     element::{from_vec, with_index},
     parallel,
     select::{Key, Selector},
@@ -290,7 +291,7 @@ fn normalize<S: Computed>(matrix: &mut Arrays<S>, slope: Gradient) -> Vec<Norm<S
     rows.collect()
 }
 
-fn ids(tensor: &FlexTensor) -> Vec<u32> {
+pub(super) fn ids(tensor: &FlexTensor) -> Vec<u32> {
     let tensor = tensor.to_contiguous();
     let ids = tensor.as_slice::<i32>().expect("patterns are i32 tensors");
     ids.iter().map(|&id| id as u32).collect()
@@ -454,6 +455,27 @@ impl DistanceOps for Flex {
             DType::F64 => list_within(&distances, &spec, spec.radius),
             _ => list_within(&distances, &spec, spec.radius as f32),
         }
+    }
+
+    fn unit_rows(rows: FloatTensor<Self>, centered: bool) -> FloatTensor<Self> {
+        dense_rows::unit_rows(&rows, centered)
+    }
+
+    fn dense_distances(
+        queries: FloatTensor<Self>,
+        rows: FloatTensor<Self>,
+        form: DenseForm,
+    ) -> FloatTensor<Self> {
+        dense_rows::distances([&queries, &rows], None, form)
+    }
+
+    fn candidate_distances(
+        queries: FloatTensor<Self>,
+        rows: FloatTensor<Self>,
+        candidates: IntTensor<Self>,
+        form: DenseForm,
+    ) -> FloatTensor<Self> {
+        dense_rows::distances([&queries, &rows], Some(&candidates), form)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Plain Rust, parallel over rows.
 
 mod dense;
+mod dense_rows;
 mod distance;
 mod element;
 mod parallel;

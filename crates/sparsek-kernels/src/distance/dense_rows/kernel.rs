@@ -1,0 +1,246 @@
+use cubecl::{ir::ElemType, prelude::*};
+
+use crate::distance::{prepare::range::power, types::DenseForm};
+
+/// Exponents: squares of elements from `LEAST` to `GREATEST` are accurate, others are scaled by
+/// `SCALE`.
+const GREATEST: [i32; 2] = [50, 400];
+const LEAST: [i32; 2] = [-40, -400];
+const SCALE: [i32; 2] = [76, 600];
+
+/// Exponent that brings a row with this greatest magnitude in range, mostly 0.
+#[cube]
+fn scale_of<S: Float>(greatest: S) -> i32 {
+    let double = comptime!(usize::from(S::size_bits().comptime() == 64));
+    let scale = comptime!(SCALE[double]);
+    let huge = greatest > power::<S>(comptime!(GREATEST[double]).runtime());
+    let tiny = greatest < power::<S>(comptime!(LEAST[double]).runtime());
+    select(huge, -scale, select(tiny, scale, 0))
+}
+
+#[cube]
+fn sum_of_plane<S: Float>(sum: S, #[comptime] plane: u32) -> S {
+    if comptime!(plane > 1) { plane_sum(sum) } else { sum }
+}
+
+#[cube]
+fn max_of_plane<S: Float>(greatest: S, #[comptime] plane: u32) -> S {
+    if comptime!(plane > 1) { plane_max(greatest) } else { greatest }
+}
+
+/// The lesser of 2 and a number of at least 0; keeps NaN. By bits, as shader compilers turn a
+/// comparison and a selection into a minimum, which drops NaN.
+#[cube]
+fn at_most_two<S: Float>(value: S) -> S {
+    let bits = S::size_bits().comptime();
+    let above = if comptime!(bits == 64) {
+        let bits = u64::reinterpret(value);
+        bits > 0x4000_0000_0000_0000u64 && bits <= 0x7ff0_0000_0000_0000u64
+    } else {
+        let bits = u32::reinterpret(value);
+        bits > 0x4000_0000u32 && bits <= 0x7f80_0000u32
+    };
+    select(above, S::new(2.0), value)
+}
+
+#[derive(CubeType)]
+struct Pair<'a, S: Float> {
+    queries: &'a [S],
+    rows: &'a [S],
+    query: usize,
+    row: usize,
+    columns: usize,
+    #[cube(comptime)]
+    plane: u32,
+}
+
+#[cube]
+impl<'a, S: Float> Pair<'a, S> {
+    fn new(
+        queries: &'a [S],
+        rows: &'a [S],
+        query: usize,
+        row: usize,
+        columns: usize,
+        #[comptime] plane: u32,
+    ) -> Pair<'a, S> {
+        Pair::<'a, S> { queries, rows, query, row, columns, plane }
+    }
+
+    fn product(&self) -> S {
+        let mut total = S::new(0.0);
+        let mut column = UNIT_POS_X as usize;
+        while column < self.columns {
+            total += self.queries[self.query + column] * self.rows[self.row + column];
+            column += comptime!(self.plane as usize);
+        }
+        sum_of_plane::<S>(total, self.plane)
+    }
+
+    /// Sum of squared differences times 4^scale, and the greatest difference.
+    fn squares(&self, scale: i32) -> (S, S) {
+        let factor = power::<S>(scale);
+        let mut total = S::new(0.0);
+        let mut greatest = S::new(0.0);
+        let mut column = UNIT_POS_X as usize;
+        while column < self.columns {
+            let difference = self.rows[self.row + column] - self.queries[self.query + column];
+            greatest = max(greatest, difference.abs());
+            let scaled = difference * factor;
+            total += scaled * scaled;
+            column += comptime!(self.plane as usize);
+        }
+        (sum_of_plane::<S>(total, self.plane), max_of_plane::<S>(greatest, self.plane))
+    }
+
+    fn distance(&self, #[comptime] form: DenseForm) -> S {
+        match comptime!(form) {
+            DenseForm::Product => self.product(),
+            DenseForm::Angle { .. } => {
+                let (total, _) = self.squares(0i32);
+                at_most_two::<S>(total * S::new(0.5))
+            }
+            DenseForm::Difference { root } => {
+                let (mut total, greatest) = self.squares(0i32);
+                let scale = scale_of::<S>(greatest);
+                if scale != 0 {
+                    let (scaled, _) = self.squares(scale);
+                    total = scaled;
+                }
+                let back = power::<S>(-scale);
+                if comptime!(root) { total.sqrt() * back } else { total * back * back }
+            }
+        }
+    }
+}
+
+#[cube(launch_unchecked, address_type = "dynamic")]
+pub(super) fn dense_distances_kernel<S: Float, I: Int>(
+    queries: &[S],
+    rows: &[S],
+    candidates: ComptimeOption<&[I]>,
+    output: &mut [S],
+    pairs: usize,
+    across: usize,
+    columns: usize,
+    #[comptime] plane: u32,
+    #[comptime] form: DenseForm,
+    #[define(S, I)] _dtypes: [ElemType; 2],
+) {
+    let at = CUBE_POS * CUBE_DIM_Y as usize + UNIT_POS_Y as usize;
+    if at >= pairs {
+        terminate!();
+    }
+    let query = at / across;
+    let row = #[comptime]
+    match candidates {
+        ComptimeOption::Some(candidates) => usize::cast_from(candidates[at]),
+        ComptimeOption::None => at - query * across,
+    };
+    let (query, row) = (query * columns, row * columns);
+    let pair = Pair::<S>::new(queries, rows, query, row, columns, plane);
+    let distance = pair.distance(form);
+    if UNIT_POS_X == 0 {
+        output[at] = distance;
+    }
+}
+
+/// A row of the output; a unit reads only what it wrote.
+#[derive(CubeType)]
+struct UnitRow<'a, S: Float> {
+    elements: &'a mut [S],
+    start: usize,
+    columns: usize,
+    #[cube(comptime)]
+    plane: u32,
+}
+
+#[cube]
+impl<'a, S: Float> UnitRow<'a, S> {
+    fn new(
+        elements: &'a mut [S],
+        start: usize,
+        columns: usize,
+        #[comptime] plane: u32,
+    ) -> UnitRow<'a, S> {
+        UnitRow::<'a, S> { elements, start, columns, plane }
+    }
+
+    fn divide(&mut self, norm: S) {
+        let mut column = UNIT_POS_X as usize;
+        while column < self.columns {
+            let value = self.elements[self.start + column];
+            self.elements[self.start + column] = value / norm;
+            column += comptime!(self.plane as usize);
+        }
+    }
+
+    /// Subtracts `mean`; returns the sum and the greatest magnitude.
+    fn shift(&mut self, mean: S) -> (S, S) {
+        let mut total = S::new(0.0);
+        let mut greatest = S::new(0.0);
+        let mut column = UNIT_POS_X as usize;
+        while column < self.columns {
+            let value = self.elements[self.start + column] - mean;
+            self.elements[self.start + column] = value;
+            total += value;
+            greatest = max(greatest, value.abs());
+            column += comptime!(self.plane as usize);
+        }
+        (sum_of_plane::<S>(total, self.plane), max_of_plane::<S>(greatest, self.plane))
+    }
+
+    /// Multiplies by 2^scale; returns the sum and the sum of squares.
+    fn scale(&mut self, scale: i32) -> (S, S) {
+        let factor = power::<S>(scale);
+        let mut total = S::new(0.0);
+        let mut squares = S::new(0.0);
+        let mut column = UNIT_POS_X as usize;
+        while column < self.columns {
+            let value = self.elements[self.start + column] * factor;
+            self.elements[self.start + column] = value;
+            total += value;
+            squares += value * value;
+            column += comptime!(self.plane as usize);
+        }
+        (sum_of_plane::<S>(total, self.plane), sum_of_plane::<S>(squares, self.plane))
+    }
+}
+
+#[cube(launch_unchecked, address_type = "dynamic")]
+pub(super) fn unit_rows_kernel<S: Float>(
+    input: &[S],
+    output: &mut [S],
+    rows: usize,
+    columns: usize,
+    #[comptime] plane: u32,
+    #[comptime] centered: bool,
+    #[define(S)] _dtype: ElemType,
+) {
+    let row = CUBE_POS * CUBE_DIM_Y as usize + UNIT_POS_Y as usize;
+    if row >= rows {
+        terminate!();
+    }
+    let start = row * columns;
+    let mut greatest = S::new(0.0);
+    let mut column = UNIT_POS_X as usize;
+    while column < columns {
+        let value = input[start + column];
+        output[start + column] = value;
+        greatest = max(greatest, value.abs());
+        column += comptime!(plane as usize);
+    }
+    let mut unit = UnitRow::<S>::new(output, start, columns, plane);
+    let greatest = max_of_plane::<S>(greatest, plane);
+    let (total, mut squares) = unit.scale(scale_of::<S>(greatest));
+    if comptime!(centered) {
+        let count = S::cast_from(columns);
+        // The second mean is what the first one rounds.
+        let (rest, _) = unit.shift(total / count);
+        let (_, greatest) = unit.shift(rest / count);
+        let (_, centered) = unit.scale(scale_of::<S>(greatest));
+        squares = centered;
+    }
+    // √−1 gives NaN; some shader compilers take 0 / 0 for a number.
+    unit.divide(select(squares > S::new(0.0), squares, S::new(-1.0)).sqrt());
+}

@@ -1,0 +1,15 @@
+//! Expand, sort, contract (the paper's Algorithm 1, Section 3.2.1), for comparison: only if forced.
+//!
+//! ```text
+//! one cube per pair:
+//!     expand:   both rows into shared memory, one after the other
+//!     sort:     by column, bitonic
+//!     contract: ⊗ of equal neighbors, else with zero; ⊕ of all
+//! ```
+//!
+//! O(n log² n) for n entries of both rows, which must fit shared memory. Deterministic.
+
+mod kernel;
+mod launch;
+
+pub(super) use self::launch::{check, launch};

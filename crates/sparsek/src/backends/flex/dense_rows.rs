@@ -1,0 +1,166 @@
+//! Distances between dense rows.
+
+use burn::{
+    backend::TensorMetadata,
+    tensor::{DType, Element, Shape},
+};
+use burn_flex::FlexTensor;
+use bytemuck::Pod;
+use num_traits::Float;
+use sparsek_kernels::distance::DenseForm;
+
+use super::{
+    distance::ids,
+    element::{filled, from_vec},
+    parallel,
+};
+
+const LANES: usize = 8;
+/// Elements per sum, against rounding.
+const BLOCK: usize = 256;
+
+/// Squares of magnitudes in `least..=greatest` are accurate; others are scaled by a power of two.
+struct Range<S> {
+    least: S,
+    greatest: S,
+    scale: S,
+}
+
+impl<S: Float> Range<S> {
+    fn new() -> Self {
+        let [least, greatest, scale] =
+            if size_of::<S>() == 8 { [-400, 400, 600] } else { [-40, 50, 76] };
+        let power = |exponent: i32| (S::one() + S::one()).powi(exponent);
+        Self { least: power(least), greatest: power(greatest), scale: power(scale) }
+    }
+
+    /// Mostly 1.
+    fn factor(&self, greatest: S) -> S {
+        if greatest > self.greatest {
+            self.scale.recip()
+        } else if greatest < self.least {
+            self.scale
+        } else {
+            S::one()
+        }
+    }
+}
+
+/// Sum of `term` over two rows.
+fn sum<S: Float>(x: &[S], y: &[S], term: impl Fn(S, S) -> S) -> S {
+    let mut total = S::zero();
+    for (x, y) in x.chunks(BLOCK).zip(y.chunks(BLOCK)) {
+        let mut lanes = [S::zero(); LANES];
+        let ((x, x_rest), (y, y_rest)) = (x.as_chunks::<LANES>(), y.as_chunks::<LANES>());
+        for (x, y) in x.iter().zip(y) {
+            for lane in 0..LANES {
+                lanes[lane] = lanes[lane] + term(x[lane], y[lane]);
+            }
+        }
+        for (lane, (&x, &y)) in lanes.iter_mut().zip(x_rest.iter().zip(y_rest)) {
+            *lane = *lane + term(x, y);
+        }
+        total = total + lanes.iter().fold(S::zero(), |sum, &lane| sum + lane);
+    }
+    total
+}
+
+/// Greatest magnitude but NaN.
+fn greatest<S: Float>(values: impl Iterator<Item = S>) -> S {
+    values.fold(S::zero(), |most, value| if value.abs() > most { value.abs() } else { most })
+}
+
+fn distance<S: Float>(form: DenseForm, x: &[S], y: &[S]) -> S {
+    let two = S::one() + S::one();
+    let squares = |factor: S| {
+        sum(x, y, |x, y| {
+            let difference = (y - x) * factor;
+            difference * difference
+        })
+    };
+    match form {
+        DenseForm::Product => sum(x, y, |x, y| x * y),
+        DenseForm::Angle { .. } => {
+            let half = squares(S::one()) / two;
+            if half > two { two } else { half }
+        }
+        DenseForm::Difference { root } => {
+            let factor = Range::new().factor(greatest(x.iter().zip(y).map(|(&x, &y)| y - x)));
+            let (total, back) = (squares(factor), factor.recip());
+            if root { total.sqrt() * back } else { total * back * back }
+        }
+    }
+}
+
+fn to_unit<S: Float>(row: &mut [S], centered: bool) {
+    let total = |row: &[S]| sum(row, row, |x, _| x);
+    let scale = |row: &mut [S]| {
+        let factor = Range::new().factor(greatest(row.iter().copied()));
+        row.iter_mut().for_each(|x| *x = *x * factor);
+    };
+    scale(row);
+    if centered {
+        let count = S::from(row.len()).expect("a float");
+        // The second mean is what the first one rounds.
+        for _ in 0..2 {
+            let mean = total(row) / count;
+            row.iter_mut().for_each(|x| *x = *x - mean);
+        }
+        scale(row);
+    }
+    let norm = sum(row, row, |x, y| x * y).sqrt();
+    row.iter_mut().for_each(|x| *x = *x / norm);
+}
+
+fn unit_rows_of<S: Float + Element + Pod>(rows: &FlexTensor, centered: bool) -> FlexTensor {
+    let shape = Shape::from(rows.shape());
+    let mut output = rows.to_contiguous().as_slice::<S>().expect("contiguous").to_vec();
+    parallel::rows(&mut output, shape[1], || (), |_, _, row| to_unit(row, centered));
+    from_vec(output, shape)
+}
+
+fn distances_of<S: Float + Element + Pod>(
+    [queries, rows]: [&FlexTensor; 2],
+    candidates: Option<&FlexTensor>,
+    form: DenseForm,
+) -> FlexTensor {
+    let [count, columns] = queries.shape().dims();
+    let across = candidates.unwrap_or(rows).shape()[usize::from(candidates.is_some())];
+    let candidates = candidates.map(ids);
+    let [queries, rows] = [queries, rows].map(FlexTensor::to_contiguous);
+    let [queries, rows] = [&queries, &rows].map(|all| all.as_slice::<S>().expect("contiguous"));
+    let mut output = filled(S::zero(), count * across);
+    parallel::rows(
+        &mut output,
+        across,
+        || (),
+        |_, query, distances| {
+            let x = &queries[query * columns..][..columns];
+            for (place, found) in distances.iter_mut().enumerate() {
+                let row =
+                    candidates.as_ref().map_or(place, |all| all[query * across + place] as usize);
+                *found = distance(form, x, &rows[row * columns..][..columns]);
+            }
+        },
+    );
+    from_vec(output, Shape::from([count, across]))
+}
+
+pub(super) fn unit_rows(rows: &FlexTensor, centered: bool) -> FlexTensor {
+    match rows.dtype() {
+        DType::F64 => unit_rows_of::<f64>(rows, centered),
+        _ => unit_rows_of::<f32>(rows, centered),
+    }
+}
+
+/// Of each query to its candidates, or to all rows.
+pub(super) fn distances(
+    operands: [&FlexTensor; 2],
+    candidates: Option<&FlexTensor>,
+    form: DenseForm,
+) -> FlexTensor {
+    match operands[0].dtype() {
+        DType::F64 => distances_of::<f64>(operands, candidates, form),
+        _ => distances_of::<f32>(operands, candidates, form),
+    }
+}
