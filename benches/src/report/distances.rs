@@ -32,31 +32,59 @@ pub fn dense(lines: &[Line]) -> String {
     table.markdown()
 }
 
-pub fn distances(lines: &[Line]) -> String {
-    let (ours, peers) = split(lines);
-    let ours = groups(ours, &["backend", "case", "method", "routine", "k"]);
-    let peers = groups(peers, &["peer", "case", "method"]);
-    let of = |case: &str, method: &str, routine: &str| {
+/// Groups of one kind, and of peers.
+struct Measured<'a> {
+    ours: Vec<Group<'a>>,
+    peers: Vec<Group<'a>>,
+}
+
+impl<'a> Measured<'a> {
+    fn new(lines: &'a [Line]) -> Self {
+        let (ours, peers) = split(lines);
+        Self {
+            ours: groups(ours, &["backend", "case", "method", "routine", "k"]),
+            peers: groups(peers, &["peer", "case", "method"]),
+        }
+    }
+
+    fn find(&self, case: &str, method: &str, routine: &str) -> Option<&Group<'a>> {
         let matches = |group: &&Group| {
             ["case", "method", "routine"].map(|field| group.text(field)) == [case, method, routine]
         };
-        ours.iter().find(matches)
-    };
-    let cases = values(&ours, "case");
-    let (made, mut real): (Vec<&str>, Vec<&str>) =
-        cases.into_iter().partition(|case| case.starts_with("synthetic:"));
+        self.ours.iter().find(matches)
+    }
+
+    /// Names of data sets: of synthetic ones, or of others.
+    fn cases(&self, synthetic: bool) -> Vec<&'a str> {
+        let mut cases = values(&self.ours, "case");
+        cases.retain(|case| case.starts_with("synthetic:") == synthetic);
+        cases
+    }
+}
+
+pub fn distances(lines: &[Line]) -> String {
+    let all = Measured::new(lines);
+    let of = |case: &str, method: &str, routine: &str| all.find(case, method, routine);
+    let mut real = all.cases(false);
     real.sort_unstable();
-    let mut methods = values(&ours, "method");
+    let mut methods = values(&all.ours, "method");
     methods.sort_unstable();
 
-    let times = nearest(&real, &methods, &of, &pairs(&peers));
-    let others = libraries(&peers, &of);
+    let times = nearest(&real, &methods, &of, &pairs(&all.peers));
+    let others = libraries(&all.peers, &of);
     let mut text = String::new();
     if !(times.is_empty() && others.is_empty()) {
         text += "The 16 nearest other rows of each row, f32, in milliseconds. In brackets: how \
                  many times longer a peer takes, or the paper's routine, `hybrid`.\n\n";
     }
-    text + &times + &others + &memory(&peers) + &published(&made, &of)
+    text + &times + &others
+}
+
+/// What the paper on sparse semirings has too: seconds of its sizes, memory of sparse products.
+pub fn of_paper(lines: &[Line]) -> String {
+    let all = Measured::new(lines);
+    let of = |case: &str, method: &str, routine: &str| all.find(case, method, routine);
+    published(&all.cases(true), &of) + &memory(&all.peers)
 }
 
 type Find<'a, 'b> = &'b dyn Fn(&str, &str, &str) -> Option<&'b Group<'a>>;
@@ -120,8 +148,8 @@ fn memory(peers: &[Group]) -> String {
     match table.markdown() {
         empty if empty.is_empty() => empty,
         text => format!(
-            "MiB that cuSPARSE's product of some rows with all takes, beside the dense distances \
-             that sparsek writes instead:\n\n{text}"
+            "### Section 4.3: MiB of a sparse product\n\nWhat cuSPARSE's product of some rows with all takes, \
+             beside the dense distances that sparsek writes instead:\n\n{text}"
         ),
     }
 }
@@ -129,7 +157,8 @@ fn memory(peers: &[Group]) -> String {
 /// A peer as the table names it.
 fn peer_name(peer: &str) -> &str {
     match peer {
-        "cusparse tiles" => "PyTorch, cuSPARSE",
+        "cusparse tiles" => "PyTorch, sparse × dense",
+        "cuSPARSE SpGEMM" => "PyTorch, sparse × sparse",
         "dense matmul" => "PyTorch, dense",
         other => other,
     }
@@ -174,8 +203,9 @@ fn published(made: &[&str], of: Find) -> String {
     match table.markdown() {
         empty if empty.is_empty() => empty,
         text => format!(
-            "Seconds of one call, compilation included, on synthetic matrices of the paper's \
-             sizes. In brackets: how many times longer RAFT took on a V100, as published:\n\n{text}"
+            "### Table 3: seconds at the paper's sizes\n\nOne call, compilation included, on \
+             synthetic matrices. In brackets: how many times longer RAFT took on a V100, as \
+             published:\n\n{text}"
         ),
     }
 }

@@ -1,4 +1,4 @@
-//! docs/performance.md and a chapter of the guide from the records.
+//! docs/performance.md and chapters of the guide from the records.
 //!
 //! ```text
 //! benches/records/<device>/<bench>.jsonl  ->  docs/performance.md, docs/figures/*.svg
@@ -11,6 +11,7 @@ mod backends;
 mod distances;
 mod figures;
 mod graphs;
+mod long_rows;
 mod numbers;
 mod papers;
 pub(crate) mod records;
@@ -33,7 +34,7 @@ pub struct Arguments {
     /// The folder of records: DEVICE/BENCH.jsonl.
     #[arg(long, default_value = "benches/records")]
     records: PathBuf,
-    /// The document; figures are in the folder `figures` beside it, the chapter in `guide/src`.
+    /// The document; figures are in the folder `figures` beside it, the chapters in `guide/src`.
     #[arg(long, default_value = "docs/performance.md")]
     output: PathBuf,
     /// Fails if a file differs from the records, or if a document beside it has a measured number
@@ -58,12 +59,12 @@ the benches.
 - GPU tables without a backend are CUDA.
 ";
 
-/// The chapter, beside the document.
-const CHAPTER: &str = "guide/src/papers.md";
+/// The chapters, beside the document.
+const CHAPTERS: [&str; 2] = ["guide/src/papers.md", "guide/src/long-rows.md"];
 
 struct Report {
     text: String,
-    chapter: Option<String>,
+    chapters: [Option<String>; 2],
     /// File names and contents.
     figures: Vec<(String, String)>,
 }
@@ -74,9 +75,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let report = report(devices.iter().map(|(name, benches)| (&**name, benches)))?;
     let folder = arguments.output.with_file_name("figures");
     let mut files = vec![(arguments.output.clone(), report.text)];
-    if let Some(chapter) = report.chapter {
-        files.push((arguments.output.with_file_name(CHAPTER), chapter));
-    }
+    let chapters = CHAPTERS.iter().zip(report.chapters);
+    files.extend(
+        chapters
+            .filter_map(|(name, chapter)| Some((arguments.output.with_file_name(name), chapter?))),
+    );
     let figures = report.figures.into_iter();
     files.extend(figures.map(|(name, svg)| (folder.join(name), svg)));
     if arguments.check {
@@ -103,11 +106,13 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
 fn report<'a>(devices: impl Iterator<Item = (&'a str, &'a Benches)>) -> anyhow::Result<Report> {
     let mut devices: Vec<_> = devices.collect();
     devices.sort_by_key(|(folder, _)| std::cmp::Reverse(rank(folder)));
-    let papers = devices
-        .iter()
-        .map(|&(folder, benches)| (title(folder, benches), benches, record_path(folder, "paper")));
-    let chapter = papers::chapter(papers);
-    let mut report = Report { text: HEAD.into(), chapter, figures: Vec::new() };
+    let with_records = |bench: &'static str| {
+        let devices = devices.iter();
+        devices.map(move |&(folder, all)| (title(folder, all), all, record_path(folder, bench)))
+    };
+    let chapters =
+        [papers::chapter(with_records("paper")), long_rows::chapter(with_records("long-rows"))];
+    let mut report = Report { text: HEAD.into(), chapters, figures: Vec::new() };
     for (folder, benches) in devices {
         let figures = figures::all(folder, benches)?;
         let body = sections::all(benches, &figures, |bench| record_path(folder, bench));

@@ -1,15 +1,17 @@
 //! The chapter of the guide with figures of papers beside ours.
 
 use super::{
+    distances,
     records::{Benches, groups, values},
     table::{Table, cell},
 };
 
+const SEMIRINGS: &str = "semirings";
 /// Papers by their name in records, in the order of the chapter.
 const PAPERS: [(&str, &str); 4] = [
     ("rtop-k", "RTop-K"),
     ("dr-top-k", "Dr. Top-k"),
-    ("semirings", "Sparse semirings"),
+    (SEMIRINGS, "Sparse semirings"),
     ("torch-note", "The note on torch.topk"),
 ];
 
@@ -61,6 +63,10 @@ pub fn chapter<'a>(devices: impl Iterator<Item = (String, &'a Benches, String)>)
                     ]);
                 }
                 text += &table.markdown();
+            }
+            if paper == SEMIRINGS {
+                let lines = benches.get("distance");
+                text += &lines.map_or(String::new(), |lines| distances::of_paper(lines));
             }
         }
     }

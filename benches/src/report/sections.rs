@@ -7,6 +7,7 @@ use super::{
     distances::{dense, distances},
     figures::Figure,
     graphs::{linear, maxk, products},
+    long_rows,
     records::{Benches, Line},
     selection::{
         convolutions, latency, layers, rows, shards, startup, statistics, stream, vectors,
@@ -18,8 +19,9 @@ use super::{
 type Section = (&'static str, &'static str, fn(&[Line]) -> String);
 
 /// The sections in the order of the document.
-const SECTIONS: [Section; 14] = [
+const SECTIONS: [Section; 15] = [
     ("topk", "Row-wise top-k", rows),
+    ("long-rows", "Long rows beside FlashInfer", long_rows::summary),
     ("latency", "Single calls of row-wise top-k", latency),
     ("layers", "Sorting and model layers", layers),
     ("startup", "Whole programs", startup),

@@ -77,9 +77,9 @@ pub enum DenseForm {
         /// The root.
         root: bool,
     },
-    /// ½ |x/|x| − y/|y||², of centered rows or not.
+    /// ½ |x − y|², at most 2, of unit rows.
     Angle {
-        /// Less the means.
+        /// Rows less their means.
         centered: bool,
     },
     /// Σ x y.

@@ -51,6 +51,8 @@ const WIDEN: usize = 8;
 const LEAST_FRACTION: usize = 4;
 /// Bytes of a batch's bounds.
 const BOUND_BYTES: usize = 1 << 30;
+/// Bytes of a batch's distances to all rows.
+const ALL_BYTES: usize = 128 << 20;
 /// Queries of a whole batch are a multiple: products take as many rows at a time.
 const WHOLE_BATCH: usize = 256;
 const RUNS: &str = "the device runs";
@@ -272,10 +274,10 @@ impl Index {
         ))
     }
 
-    /// Queries whose bounds fit a batch.
-    fn batch(&self) -> usize {
+    /// Queries whose bounds or distances take at most so many bytes.
+    fn fitting(&self, bytes: usize) -> usize {
         let [rows, _] = self.rows.dims();
-        BOUND_BYTES / (self.rows.dtype().size() * rows.max(1))
+        bytes / (self.rows.dtype().size() * rows.max(1))
     }
 
     fn nearest(&self, distances: Tensor<2>, k: usize) -> Nearest {
@@ -320,6 +322,10 @@ impl Index {
         candidates: Option<usize>,
         batch: usize,
     ) -> (Nearest, Option<Tensor<2, Bool>>) {
+        let batch = match candidates {
+            Some(_) => batch,
+            None => batch.min(self.fitting(ALL_BYTES)),
+        };
         let batch = whole_batch(batch);
         let (mut distances, mut indices, mut proven) = (Vec::new(), Vec::new(), Vec::new());
         for first in (0..queries.count()).step_by(batch) {
@@ -414,7 +420,7 @@ impl NearestNeighbors<Tensor<2>> {
         for part in parts {
             let [rows, _] = part.rows.dims();
             let prepared = part.queries(query);
-            let batch = self.query_batch.unwrap_or_else(|| part.batch());
+            let batch = self.query_batch.unwrap_or_else(|| part.fitting(BOUND_BYTES));
             let nearest = part.search(&prepared, requested.min(rows), batch).await;
             found.push((first, nearest));
             first += rows;

@@ -41,7 +41,7 @@ const BATCH_BYTES: usize = 512 << 20;
 ///
 /// A `Tensor<2>` of rows, such as embeddings, has all methods of a [`Csr`]. [`kneighbors`] and its
 /// kin by `Euclidean`, `SqEuclidean`, `Cosine`, `Correlation` and `Dot` multiply matrices, then
-/// evaluate the nearest candidates directly, column by column in a fixed order. The neighbors are
+/// evaluate the nearest candidates directly, in a fixed order. The neighbors are
 /// those of direct evaluation of all pairs, for any batches. Other metrics, forced routines, radius
 /// searches and filters per query convert the rows to a [`Csr`] once.
 ///

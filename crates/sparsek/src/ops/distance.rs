@@ -230,12 +230,11 @@ pub trait DistanceOps: Backend {
         spec: RadiusSpec,
     ) -> (FloatTensor<Self>, IntTensor<Self>);
 
-    /// Dense rows divided by their norms, less their means if `centered`. No gradient, as of the
-    /// next two.
+    /// Dense rows divided by their norms, less their means if `centered`. Has no gradient.
     #[fusion(dtype = rows, shape = rows)]
     fn unit_rows(rows: FloatTensor<Self>, centered: bool) -> FloatTensor<Self>;
 
-    /// Distances of dense queries to all rows, of unit length for angles.
+    /// Distances of dense queries to all rows, of unit length for angles. Has no gradient.
     #[fusion(dtype = queries, shape = [queries[0], rows[0]].into())]
     fn dense_distances(
         queries: FloatTensor<Self>,
@@ -243,7 +242,7 @@ pub trait DistanceOps: Backend {
         form: DenseForm,
     ) -> FloatTensor<Self>;
 
-    /// Distances of dense queries to their candidates, numbers of rows.
+    /// Distances of dense queries to their candidates, numbers of rows. Has no gradient.
     #[fusion(dtype = queries, shape = candidates)]
     fn candidate_distances(
         queries: FloatTensor<Self>,

@@ -7,6 +7,8 @@ use crate::distance::{prepare::range::power, types::DenseForm};
 const GREATEST: [i32; 2] = [50, 400];
 const LEAST: [i32; 2] = [-40, -400];
 const SCALE: [i32; 2] = [76, 600];
+/// Columns that a unit sums separately, against rounding.
+const BLOCK: usize = 256;
 
 /// Exponent that brings a row with this greatest magnitude in range, mostly 0.
 #[cube]
@@ -71,8 +73,13 @@ impl<'a, S: Float> Pair<'a, S> {
         let mut total = S::new(0.0);
         let mut column = UNIT_POS_X as usize;
         while column < self.columns {
-            total += self.queries[self.query + column] * self.rows[self.row + column];
-            column += comptime!(self.plane as usize);
+            let end = min(column + comptime!(BLOCK * self.plane as usize), self.columns);
+            let mut part = S::new(0.0);
+            while column < end {
+                part += self.queries[self.query + column] * self.rows[self.row + column];
+                column += comptime!(self.plane as usize);
+            }
+            total += part;
         }
         sum_of_plane::<S>(total, self.plane)
     }
@@ -84,11 +91,16 @@ impl<'a, S: Float> Pair<'a, S> {
         let mut greatest = S::new(0.0);
         let mut column = UNIT_POS_X as usize;
         while column < self.columns {
-            let difference = self.rows[self.row + column] - self.queries[self.query + column];
-            greatest = max(greatest, difference.abs());
-            let scaled = difference * factor;
-            total += scaled * scaled;
-            column += comptime!(self.plane as usize);
+            let end = min(column + comptime!(BLOCK * self.plane as usize), self.columns);
+            let mut part = S::new(0.0);
+            while column < end {
+                let difference = self.rows[self.row + column] - self.queries[self.query + column];
+                greatest = max(greatest, difference.abs());
+                let scaled = difference * factor;
+                part += scaled * scaled;
+                column += comptime!(self.plane as usize);
+            }
+            total += part;
         }
         (sum_of_plane::<S>(total, self.plane), max_of_plane::<S>(greatest, self.plane))
     }
@@ -123,6 +135,7 @@ pub(super) fn dense_distances_kernel<S: Float, I: Int>(
     pairs: usize,
     across: usize,
     columns: usize,
+    row_count: usize,
     #[comptime] plane: u32,
     #[comptime] form: DenseForm,
     #[define(S, I)] _dtypes: [ElemType; 2],
@@ -134,7 +147,7 @@ pub(super) fn dense_distances_kernel<S: Float, I: Int>(
     let query = at / across;
     let row = #[comptime]
     match candidates {
-        ComptimeOption::Some(candidates) => usize::cast_from(candidates[at]),
+        ComptimeOption::Some(candidates) => min(usize::cast_from(candidates[at]), row_count - 1),
         ComptimeOption::None => at - query * across,
     };
     let (query, row) = (query * columns, row * columns);
@@ -181,11 +194,16 @@ impl<'a, S: Float> UnitRow<'a, S> {
         let mut greatest = S::new(0.0);
         let mut column = UNIT_POS_X as usize;
         while column < self.columns {
-            let value = self.elements[self.start + column] - mean;
-            self.elements[self.start + column] = value;
-            total += value;
-            greatest = max(greatest, value.abs());
-            column += comptime!(self.plane as usize);
+            let end = min(column + comptime!(BLOCK * self.plane as usize), self.columns);
+            let mut part = S::new(0.0);
+            while column < end {
+                let value = self.elements[self.start + column] - mean;
+                self.elements[self.start + column] = value;
+                part += value;
+                greatest = max(greatest, value.abs());
+                column += comptime!(self.plane as usize);
+            }
+            total += part;
         }
         (sum_of_plane::<S>(total, self.plane), max_of_plane::<S>(greatest, self.plane))
     }
@@ -197,11 +215,18 @@ impl<'a, S: Float> UnitRow<'a, S> {
         let mut squares = S::new(0.0);
         let mut column = UNIT_POS_X as usize;
         while column < self.columns {
-            let value = self.elements[self.start + column] * factor;
-            self.elements[self.start + column] = value;
-            total += value;
-            squares += value * value;
-            column += comptime!(self.plane as usize);
+            let end = min(column + comptime!(BLOCK * self.plane as usize), self.columns);
+            let mut part = S::new(0.0);
+            let mut part_squares = S::new(0.0);
+            while column < end {
+                let value = self.elements[self.start + column] * factor;
+                self.elements[self.start + column] = value;
+                part += value;
+                part_squares += value * value;
+                column += comptime!(self.plane as usize);
+            }
+            total += part;
+            squares += part_squares;
         }
         (sum_of_plane::<S>(total, self.plane), sum_of_plane::<S>(squares, self.plane))
     }

@@ -2,6 +2,7 @@ use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
 use super::kernel::{dense_distances_kernel, unit_rows_kernel};
 use crate::{
+    device::{LLVMPIPE_JUMPS, is_llvmpipe, plane_or_unit},
     distance::{launch::planes_for, types::DenseForm},
     error::KernelError,
     launch::{allocate, argument},
@@ -11,11 +12,12 @@ use crate::{
 ///
 /// `queries` and `rows`: contiguous `[_, columns]` of `dtype`, f32 or f64, of unit length for
 /// [`DenseForm::Angle`]. `counts`: queries, rows, columns. `candidates`: `[queries, each]` row
-/// numbers below the rows, their `each` and dtype.
+/// numbers, their `each` and dtype; others than those of rows count as the last.
 ///
 /// # Errors
 ///
-/// [`KernelError`] for short or too large buffers.
+/// [`KernelError`] for short or too large buffers, no rows for candidates, rows too long for
+/// llvmpipe.
 pub fn dense_distances(
     client: &Client,
     form: DenseForm,
@@ -31,11 +33,15 @@ pub fn dense_distances(
     if pairs == 0 {
         return Ok(output);
     }
+    if row_count == 0 {
+        return Err(KernelError::Rows { first: 0, end: 1, rows: 0 });
+    }
+    check_loops(client, columns)?;
     let elements = pairs.max(query_count * columns).max(row_count * columns);
     let (grid, plane) = planes_for(client, pairs, elements)?;
     let index = candidates.map_or(i32::elem_type_native(), |(.., index)| index);
     let candidates = candidates.map(|(handle, ..)| argument(handle, "candidates", index, pairs));
-    // SAFETY: `argument` checks lengths; the caller bounds candidates.
+    // SAFETY: `argument` checks lengths; the kernel bounds candidates.
     unsafe {
         dense_distances_kernel::launch_unchecked(
             client,
@@ -49,6 +55,7 @@ pub fn dense_distances(
             pairs,
             across,
             columns,
+            row_count,
             plane,
             form,
             [dtype, index],
@@ -62,7 +69,7 @@ pub fn dense_distances(
 ///
 /// # Errors
 ///
-/// [`KernelError`] for short or too large buffers.
+/// [`KernelError`] for short or too large buffers, rows too long for llvmpipe.
 pub fn unit_rows(
     client: &Client,
     input: &Handle,
@@ -73,6 +80,7 @@ pub fn unit_rows(
     let elements = rows * columns;
     let output = allocate(client, "rows", elements, dtype)?;
     if elements > 0 {
+        check_loops(client, columns)?;
         let (grid, plane) = planes_for(client, rows, elements)?;
         // SAFETY: `argument` checks lengths.
         unsafe {
@@ -92,4 +100,13 @@ pub fn unit_rows(
         }
     }
     Ok(output)
+}
+
+fn check_loops(client: &Client, columns: usize) -> Result<(), KernelError> {
+    let steps = columns.div_ceil(plane_or_unit(client) as usize);
+    if is_llvmpipe(client) && steps > LLVMPIPE_JUMPS {
+        let reason = format!("{steps} loop iterations; llvmpipe stops after {LLVMPIPE_JUMPS}");
+        return Err(KernelError::Routine { routine: "dense_distances", reason });
+    }
+    Ok(())
 }

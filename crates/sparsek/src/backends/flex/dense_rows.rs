@@ -10,8 +10,7 @@ use num_traits::Float;
 use sparsek_kernels::distance::DenseForm;
 
 use super::{
-    distance::ids,
-    element::{filled, from_vec},
+    element::{filled, from_vec, with_index},
     parallel,
 };
 
@@ -126,7 +125,7 @@ fn distances_of<S: Float + Element + Pod>(
 ) -> FlexTensor {
     let [count, columns] = queries.shape().dims();
     let across = candidates.unwrap_or(rows).shape()[usize::from(candidates.is_some())];
-    let candidates = candidates.map(ids);
+    let candidates = candidates.map(places);
     let [queries, rows] = [queries, rows].map(FlexTensor::to_contiguous);
     let [queries, rows] = [&queries, &rows].map(|all| all.as_slice::<S>().expect("contiguous"));
     let mut output = filled(S::zero(), count * across);
@@ -137,13 +136,20 @@ fn distances_of<S: Float + Element + Pod>(
         |_, query, distances| {
             let x = &queries[query * columns..][..columns];
             for (place, found) in distances.iter_mut().enumerate() {
-                let row =
-                    candidates.as_ref().map_or(place, |all| all[query * across + place] as usize);
+                let row = candidates.as_ref().map_or(place, |all| all[query * across + place]);
                 *found = distance(form, x, &rows[row * columns..][..columns]);
             }
         },
     );
     from_vec(output, Shape::from([count, across]))
+}
+
+fn places(candidates: &FlexTensor) -> Vec<usize> {
+    let candidates = candidates.to_contiguous();
+    with_index!(candidates.dtype(), I => {
+        let candidates = candidates.as_slice::<I>().expect("contiguous");
+        candidates.iter().map(|&place| place as usize).collect()
+    })
 }
 
 pub(super) fn unit_rows(rows: &FlexTensor, centered: bool) -> FlexTensor {
@@ -162,5 +168,52 @@ pub(super) fn distances(
     match operands[0].dtype() {
         DType::F64 => distances_of::<f64>(operands, candidates, form),
         _ => distances_of::<f32>(operands, candidates, form),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn rows(elements: &[f32], columns: usize) -> FlexTensor {
+        from_vec(elements.to_vec(), Shape::from([elements.len() / columns, columns]))
+    }
+
+    #[test]
+    fn candidates_have_any_index_dtype() {
+        let (queries, all) = (rows(&[1.0, 2.0], 2), rows(&[0.0, 0.0, 1.0, 2.0, 4.0, 6.0], 2));
+        let shape = || Shape::from([1, 2]);
+        let candidates = [from_vec(vec![2i64, 1], shape()), from_vec(vec![2i32, 1], shape())];
+        for candidates in candidates {
+            let form = DenseForm::Difference { root: true };
+            let found = distances([&queries, &all], Some(&candidates), form);
+            assert_eq!(found.as_slice::<f32>().expect("f32"), [5.0, 0.0]);
+        }
+    }
+
+    #[rstest]
+    #[case::huge(1e30)]
+    #[case::tiny(1e-30)]
+    #[case::one(1.0)]
+    fn magnitudes_scale_differences_and_leave_angles(#[case] scale: f32) {
+        let (x, y) = (rows(&[3.0 * scale, 0.0], 2), rows(&[0.0, 4.0 * scale], 2));
+        let form = DenseForm::Difference { root: true };
+        let found = distances([&x, &y], None, form);
+        let found = found.as_slice::<f32>().expect("f32")[0];
+        assert!((found / (5.0 * scale) - 1.0).abs() < 1e-6, "{found}");
+        let [x, y] = [x, y].map(|rows| unit_rows(&rows, false));
+        let angle = distances([&x, &y], None, DenseForm::Angle { centered: false });
+        assert!((angle.as_slice::<f32>().expect("f32")[0] - 1.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn sums_of_long_rows_keep_their_digits() {
+        let ones = rows(&vec![0.1; 100_003], 100_003);
+        let found = distances([&ones, &ones], None, DenseForm::Product);
+        let found = f64::from(found.as_slice::<f32>().expect("f32")[0]);
+        let expected = 100_003.0 * f64::from(0.1f32).powi(2);
+        assert!((found / expected - 1.0).abs() < 1e-6, "{found} {expected}");
     }
 }

@@ -291,7 +291,7 @@ fn normalize<S: Computed>(matrix: &mut Arrays<S>, slope: Gradient) -> Vec<Norm<S
     rows.collect()
 }
 
-pub(super) fn ids(tensor: &FlexTensor) -> Vec<u32> {
+fn ids(tensor: &FlexTensor) -> Vec<u32> {
     let tensor = tensor.to_contiguous();
     let ids = tensor.as_slice::<i32>().expect("patterns are i32 tensors");
     ids.iter().map(|&id| id as u32).collect()
