@@ -148,8 +148,8 @@ fn memory(peers: &[Group]) -> String {
     match table.markdown() {
         empty if empty.is_empty() => empty,
         text => format!(
-            "### Section 4.3: MiB of a sparse product\n\nWhat cuSPARSE's product of some rows with all takes, \
-             beside the dense distances that sparsek writes instead:\n\n{text}"
+            "### Section 4.3: MiB of a sparse product\n\nWhat cuSPARSE's product of some rows with \
+             all takes, beside the dense distances that sparsek writes instead:\n\n{text}"
         ),
     }
 }

@@ -13,9 +13,9 @@ const HEAD: &str = "\
 # Long rows beside FlashInfer
 
 `sparsek-bench report` writes this chapter from the records of `sparsek-bench topk`. Milliseconds of
-device time for normal values: values and indices; sparsek and FlashInfer take the lowest index among
-equals. In brackets: the quotient with the compulsory memory traffic, or with our time. Ragged rows
-have uniform lengths; FlashInfer writes their indices only.
+device time for normal values: values and indices; sparsek and FlashInfer take the lowest index
+among equals. In brackets: the quotient with the compulsory memory traffic, or with our time. Ragged
+rows have uniform lengths; FlashInfer writes their indices only.
 
 FlashInfer's kernels are compiled from its wheel and called as its `top_k` calls them, without its
 Python layer; no script here does so.
