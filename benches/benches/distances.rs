@@ -25,7 +25,7 @@ fn distances(criterion: &mut Criterion, backend: &Backend) {
         let traffic = Throughput::BytesDecimal(set.compulsory_bytes(K) as u64);
         for metric in METRICS {
             let name = format!("{name}/{metric}");
-            common::bench(&mut group, &name, traffic.clone(), || set.ready(metric, K));
+            common::bench(&mut group, &name, traffic.clone(), || set.ready(metric, None, K));
         }
     }
 }

@@ -112,7 +112,7 @@ fn to_unit<S: Float>(row: &mut [S], centered: bool) {
 }
 
 fn unit_rows_of<S: Float + Element + Pod>(rows: &FlexTensor, centered: bool) -> FlexTensor {
-    let shape = Shape::from(rows.shape());
+    let shape = rows.shape();
     let mut output = rows.to_contiguous().as_slice::<S>().expect("contiguous").to_vec();
     parallel::rows(&mut output, shape[1], || (), |_, _, row| to_unit(row, centered));
     from_vec(output, shape)
