@@ -19,7 +19,7 @@ const NAMES: [&str; 4] =
 const QUICK: &str = "synthetic:edgar";
 const K: usize = 16;
 
-/// Algorithms 1 to 3 run on one row in so many: all rows have the square of it as many pairs.
+/// Algorithms 1 to 3 run on this part of the rows; all rows have its square as many pairs.
 const PART: usize = 32;
 const ALGORITHMS: [Option<Routine>; 4] =
     [Some(Routine::ExpandSort), Some(Routine::Merge), Some(Routine::Hybrid), None];

@@ -274,7 +274,7 @@ impl Index {
         ))
     }
 
-    /// Queries whose bounds or distances take at most so many bytes.
+    /// Queries whose bounds or distances take at most `bytes`.
     fn fitting(&self, bytes: usize) -> usize {
         let [rows, _] = self.rows.dims();
         bytes / (self.rows.dtype().size() * rows.max(1))
