@@ -47,11 +47,11 @@ impl<'a> Measured<'a> {
         }
     }
 
-    fn find(&self, case: &str, method: &str, routine: &str) -> Option<&Group<'a>> {
+    fn ms(&self, case: &str, method: &str, routine: &str) -> Option<f64> {
         let matches = |group: &&Group| {
             ["case", "method", "routine"].map(|field| group.text(field)) == [case, method, routine]
         };
-        self.ours.iter().find(matches)
+        self.ours.iter().find(matches)?.median("ms")
     }
 
     /// Names of data sets: of synthetic ones, or of others.
@@ -64,14 +64,8 @@ impl<'a> Measured<'a> {
 
 pub fn distances(lines: &[Line]) -> String {
     let all = Measured::new(lines);
-    let of = |case: &str, method: &str, routine: &str| all.find(case, method, routine);
-    let mut real = all.cases(false);
-    real.sort_unstable();
-    let mut methods = values(&all.ours, "method");
-    methods.sort_unstable();
-
-    let times = nearest(&real, &methods, &of, &pairs(&all.peers));
-    let others = libraries(&all.peers, &of);
+    let times = nearest(&all);
+    let others = libraries(&all);
     let mut text = String::new();
     if !(times.is_empty() && others.is_empty()) {
         text += "The 16 nearest other rows of each row, f32, in milliseconds. In brackets: how \
@@ -83,28 +77,29 @@ pub fn distances(lines: &[Line]) -> String {
 /// What the paper on sparse semirings has too: seconds of its sizes, memory of sparse products.
 pub fn of_paper(lines: &[Line]) -> String {
     let all = Measured::new(lines);
-    let of = |case: &str, method: &str, routine: &str| all.find(case, method, routine);
-    published(&all.cases(true), &of) + &memory(&all.peers)
+    published(&all) + &memory(&all.peers)
 }
-
-type Find<'a, 'b> = &'b dyn Fn(&str, &str, &str) -> Option<&'b Group<'a>>;
 
 /// Our times and the quotient of the paper's routine. Empty if the table of other libraries has all
 /// of them.
-fn nearest(real: &[&str], methods: &[&str], of: Find, compared: &[(&str, &str)]) -> String {
-    let time = |case: &str, method: &str| of(case, method, "auto")?.median("ms");
-    let hybrid = |case: &str, method: &str| of(case, method, "hybrid")?.median("ms");
+fn nearest(all: &Measured) -> String {
+    let mut real = all.cases(false);
+    real.sort_unstable();
+    let mut methods = values(&all.ours, "method");
+    methods.sort_unstable();
+    let compared = pairs(&all.peers);
     let mut table = Table::new(["metric"].into_iter().chain(real.iter().copied()));
     let mut new = false;
-    for &method in methods {
-        let times: Vec<Option<f64>> = real.iter().map(|case| time(case, method)).collect();
+    for method in methods {
+        let times: Vec<_> = real.iter().map(|case| all.ms(case, method, "auto")).collect();
         if times.iter().all(Option::is_none) {
             continue;
         }
         let mut timed = real.iter().zip(&times).filter(|(_, ms)| ms.is_some());
         new |= timed.any(|(case, _)| !compared.contains(&(*case, method)));
         let cells = real.iter().zip(times).map(|(case, ms)| {
-            let ratio = hybrid(case, method).zip(ms).map(|(other, ms)| other / ms);
+            let hybrid = all.ms(case, method, "hybrid");
+            let ratio = hybrid.zip(ms).map(|(other, ms)| other / ms);
             with_ratio(ms, ratio)
         });
         table.row([method.to_string()].into_iter().chain(cells));
@@ -112,12 +107,13 @@ fn nearest(real: &[&str], methods: &[&str], of: Find, compared: &[(&str, &str)])
     if new { table.markdown() } else { String::new() }
 }
 
-fn libraries(peers: &[Group], of: Find) -> String {
+fn libraries(all: &Measured) -> String {
+    let peers = &all.peers;
     let names = values(peers, "peer");
     let head = ["data", "metric", "sparsek"].into_iter();
     let mut table = Table::new(head.chain(names.iter().map(|name| peer_name(name))));
     for (case, method) in pairs(peers) {
-        let ms = of(case, method, "auto").and_then(|group| group.median("ms"));
+        let ms = all.ms(case, method, "auto");
         let cells = names.iter().map(|name| {
             let fields = ["peer", "case", "method"];
             let same = |peer: &&Group| fields.map(|field| peer.text(field)) == [name, case, method];
@@ -176,19 +172,19 @@ fn pairs<'a>(peers: &[Group<'a>]) -> Vec<(&'a str, &'a str)> {
 }
 
 /// Synthetic matrices of the paper's sizes, beside the published seconds.
-fn published(made: &[&str], of: Find) -> String {
+fn published(all: &Measured) -> String {
     let set = |case: &str| {
         let mut sets = distance_figures::SETS.iter();
         sets.position(|(keys, _)| keys.iter().any(|key| case.contains(key)))
     };
     let sets: Vec<(&str, usize)> =
-        made.iter().filter_map(|case| Some((*case, set(case)?))).collect();
+        all.cases(true).into_iter().filter_map(|case| Some((case, set(case)?))).collect();
     let head = sets.iter().map(|(case, _)| case.trim_start_matches("synthetic:"));
     let mut table = Table::new(["metric"].into_iter().chain(head));
     for row in &distance_figures::ROWS {
         let cells: Vec<Option<(f64, f64)>> = (sets.iter())
             .map(|&(case, set)| {
-                let seconds = of(case, row.method, "auto")?.median("ms")? / 1e3;
+                let seconds = all.ms(case, row.method, "auto")? / 1e3;
                 Some((seconds, row.seconds[set][1] / seconds))
             })
             .collect();

@@ -78,7 +78,7 @@ pub use self::{
     },
     sizes::{inspects_values, is_wide, radius_blocks},
     slopes::host as slopes_of_columns,
-    tuning::RADIUS_BLOCK,
+    tuning::{RADIUS_BLOCK, SquareRange},
     types::{DenseForm, ROUTINES, Routine},
 };
 #[cfg(feature = "kernels")]

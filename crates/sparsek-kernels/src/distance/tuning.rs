@@ -82,6 +82,31 @@ pub(super) const HYBRID_LEAST_BYTES: usize = 16 << 10;
 /// Most units per cube.
 pub(super) const EXPAND_SORT_UNITS: u32 = 256;
 
+// Dense rows.
+
+/// Exponents of two: squares of magnitudes from `least` to `greatest` are accurate, others are
+/// scaled by `scale`.
+#[derive(Clone, Copy, Debug)]
+pub struct SquareRange {
+    /// Least magnitude.
+    pub least: i32,
+    /// Greatest magnitude.
+    pub greatest: i32,
+    /// Scale of lesser magnitudes; its inverse is that of greater ones.
+    pub scale: i32,
+}
+
+impl SquareRange {
+    /// Of f64, else f32.
+    pub const fn of(double: bool) -> Self {
+        if double {
+            Self { least: -400, greatest: 400, scale: 600 }
+        } else {
+            Self { least: -40, greatest: 50, scale: 76 }
+        }
+    }
+}
+
 // Neighbors.
 
 /// Distances a plane counts and lists.

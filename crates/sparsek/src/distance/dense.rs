@@ -32,12 +32,9 @@ use burn::{
     backend::Dispatch,
     tensor::{Bool, DType, Float, Int, Tensor, TensorData},
 };
-use sparsek_kernels::distance::{DenseForm as Form, Metric};
+use sparsek_kernels::distance::{DenseForm as Form, SquareRange};
 
-use super::{
-    measure::Measure,
-    neighbors::{Nearest, NearestNeighbors},
-};
+use super::neighbors::{Nearest, NearestNeighbors};
 use crate::{
     ops::{DenseOps, DistanceOps, distance_dtype},
     topk::{TopkOptions, topk},
@@ -56,18 +53,6 @@ const ALL_BYTES: usize = 128 << 20;
 /// Queries of a whole batch are a multiple: products take as many rows at a time.
 const WHOLE_BATCH: usize = 256;
 const RUNS: &str = "the device runs";
-
-/// None if only matrices have the measure, or a routine is forced.
-pub fn form_of(measure: &Measure) -> Option<Form> {
-    match measure.metric().filter(|_| !measure.is_forced())? {
-        Metric::Euclidean => Some(Form::Difference { root: true }),
-        Metric::SqEuclidean => Some(Form::Difference { root: false }),
-        Metric::Cosine => Some(Form::Angle { centered: false }),
-        Metric::Correlation => Some(Form::Angle { centered: true }),
-        Metric::Dot => Some(Form::Product),
-        _ => None,
-    }
-}
 
 /// What direct evaluation reads: f32 or f64, for angles divided by norms.
 fn evaluated_rows(form: Form, rows: Tensor<2>) -> Tensor<2> {
@@ -95,11 +80,11 @@ struct Limits {
 impl Limits {
     fn of(dtype: DType) -> Self {
         let power = |exponent: i32| 2.0_f64.powi(exponent);
-        match dtype {
-            DType::F64 => {
-                Self { epsilon: [power(-44), power(-50)], greatest: power(400), floor: power(-900) }
-            }
-            _ => Self { epsilon: [2.5e-3, power(-21)], greatest: power(50), floor: power(-98) },
+        let double = dtype == DType::F64;
+        let greatest = power(SquareRange::of(double).greatest);
+        match double {
+            true => Self { epsilon: [power(-44), power(-50)], greatest, floor: power(-900) },
+            false => Self { epsilon: [2.5e-3, power(-21)], greatest, floor: power(-98) },
         }
     }
 
@@ -433,7 +418,6 @@ impl NearestNeighbors<Tensor<2>> {
 mod tests {
     use burn::tensor::Device;
     use rstest::rstest;
-    use sparsek_kernels::distance::Routine;
 
     use super::*;
 
@@ -501,13 +485,5 @@ mod tests {
         let sums = row_sums(Tensor::from_data(all, &Device::flex())).into_data();
         let expected: Vec<f32> = elements.chunks(width).map(|row| row.iter().sum()).collect();
         sums.assert_eq(&TensorData::new(expected, [3, 1]), true);
-    }
-
-    #[rstest]
-    fn only_unforced_metrics_have_a_form() {
-        let metric = Measure::from(Metric::Euclidean);
-        assert_eq!(form_of(&metric), Some(Form::Difference { root: true }));
-        assert_eq!(form_of(&metric.with_routine(Some(Routine::Merge))), None);
-        assert_eq!(form_of(&Metric::Manhattan.into()), None);
     }
 }

@@ -1,10 +1,10 @@
 //! Distances with parameter and routine.
 
-use sparsek_kernels::distance::{Distance, Metric, Routine, inspects_values};
+use sparsek_kernels::distance::{DenseForm, Distance, Metric, Routine, inspects_values};
 #[cfg(feature = "kernels")]
 use sparsek_kernels::distance::{DynMetric, HostSemiring, Semiring};
 
-use super::{dense::form_of, error::DistanceError};
+use super::error::DistanceError;
 use crate::{ops::DistanceSpec, sparse::Csr};
 
 /// A distance: a [`Metric`] or a custom semiring.
@@ -97,7 +97,7 @@ impl Measure {
     /// assert!(!Measure::from(Metric::Jaccard).searches_dense());
     /// ```
     pub fn searches_dense(&self) -> bool {
-        form_of(self).is_some()
+        self.dense_form().is_some()
     }
 
     /// The metric, unless custom.
@@ -105,8 +105,16 @@ impl Measure {
         self.metric
     }
 
-    pub(super) fn is_forced(&self) -> bool {
-        self.routine.is_some()
+    /// How dense rows are searched; none if only matrices have the measure, or a routine is forced.
+    pub(super) fn dense_form(&self) -> Option<DenseForm> {
+        match self.metric.filter(|_| self.routine.is_none())? {
+            Metric::Euclidean => Some(DenseForm::Difference { root: true }),
+            Metric::SqEuclidean => Some(DenseForm::Difference { root: false }),
+            Metric::Cosine => Some(DenseForm::Angle { centered: false }),
+            Metric::Correlation => Some(DenseForm::Angle { centered: true }),
+            Metric::Dot => Some(DenseForm::Product),
+            _ => None,
+        }
     }
 
     pub(super) fn to_parts_of(self, index: &Csr) -> Self {
@@ -156,4 +164,17 @@ impl Measure {
 fn density(matrix: &Csr) -> f64 {
     let places = matrix.rows().max(1) as f64 * matrix.cols().max(1) as f64;
     matrix.nnz() as f64 / places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_unforced_metrics_have_a_form() {
+        let metric = Measure::from(Metric::Euclidean);
+        assert_eq!(metric.dense_form(), Some(DenseForm::Difference { root: true }));
+        assert_eq!(metric.with_routine(Some(Routine::Merge)).dense_form(), None);
+        assert_eq!(Measure::from(Metric::Manhattan).dense_form(), None);
+    }
 }

@@ -240,7 +240,7 @@ impl Rows for Tensor<2> {
         exclude_self: bool,
     ) -> Result<Nearest, DistanceError> {
         check_dtype(query.dtype(), &query.device())?;
-        match dense::form_of(&search.measure).filter(|_| query.cols() > 0) {
+        match search.measure.dense_form().filter(|_| query.cols() > 0) {
             Some(form) => {
                 let index = &search.index;
                 let parts = || dense::parts(index, form, search.index_rows());

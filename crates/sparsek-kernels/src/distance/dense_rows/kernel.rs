@@ -1,22 +1,19 @@
 use cubecl::{ir::ElemType, prelude::*};
 
-use crate::distance::{prepare::range::power, types::DenseForm};
-
-/// Exponents: squares of elements from `LEAST` to `GREATEST` are accurate, others are scaled by
-/// `SCALE`.
-const GREATEST: [i32; 2] = [50, 400];
-const LEAST: [i32; 2] = [-40, -400];
-const SCALE: [i32; 2] = [76, 600];
-/// Columns that a unit sums separately, against rounding.
-const BLOCK: usize = 256;
+use crate::distance::{
+    prepare::range::{BLOCK, power},
+    tuning::SquareRange,
+    types::DenseForm,
+};
 
 /// Exponent that brings a row with this greatest magnitude in range, mostly 0.
 #[cube]
 fn scale_of<S: Float>(greatest: S) -> i32 {
-    let double = comptime!(usize::from(S::size_bits().comptime() == 64));
-    let scale = comptime!(SCALE[double]);
-    let huge = greatest > power::<S>(comptime!(GREATEST[double]).runtime());
-    let tiny = greatest < power::<S>(comptime!(LEAST[double]).runtime());
+    let bits = S::size_bits().comptime();
+    let range = comptime!(SquareRange::of(bits == 64));
+    let scale = comptime!(range.scale);
+    let huge = greatest > power::<S>(comptime!(range.greatest).runtime());
+    let tiny = greatest < power::<S>(comptime!(range.least).runtime());
     select(huge, -scale, select(tiny, scale, 0))
 }
 
@@ -73,7 +70,7 @@ impl<'a, S: Float> Pair<'a, S> {
         let mut total = S::new(0.0);
         let mut column = UNIT_POS_X as usize;
         while column < self.columns {
-            let end = min(column + comptime!(BLOCK * self.plane as usize), self.columns);
+            let end = min(column + comptime!((BLOCK * self.plane) as usize), self.columns);
             let mut part = S::new(0.0);
             while column < end {
                 part += self.queries[self.query + column] * self.rows[self.row + column];
@@ -91,7 +88,7 @@ impl<'a, S: Float> Pair<'a, S> {
         let mut greatest = S::new(0.0);
         let mut column = UNIT_POS_X as usize;
         while column < self.columns {
-            let end = min(column + comptime!(BLOCK * self.plane as usize), self.columns);
+            let end = min(column + comptime!((BLOCK * self.plane) as usize), self.columns);
             let mut part = S::new(0.0);
             while column < end {
                 let difference = self.rows[self.row + column] - self.queries[self.query + column];
@@ -194,7 +191,7 @@ impl<'a, S: Float> UnitRow<'a, S> {
         let mut greatest = S::new(0.0);
         let mut column = UNIT_POS_X as usize;
         while column < self.columns {
-            let end = min(column + comptime!(BLOCK * self.plane as usize), self.columns);
+            let end = min(column + comptime!((BLOCK * self.plane) as usize), self.columns);
             let mut part = S::new(0.0);
             while column < end {
                 let value = self.elements[self.start + column] - mean;
@@ -215,7 +212,7 @@ impl<'a, S: Float> UnitRow<'a, S> {
         let mut squares = S::new(0.0);
         let mut column = UNIT_POS_X as usize;
         while column < self.columns {
-            let end = min(column + comptime!(BLOCK * self.plane as usize), self.columns);
+            let end = min(column + comptime!((BLOCK * self.plane) as usize), self.columns);
             let mut part = S::new(0.0);
             let mut part_squares = S::new(0.0);
             while column < end {

@@ -7,7 +7,7 @@ use burn::{
 use burn_flex::FlexTensor;
 use bytemuck::Pod;
 use num_traits::Float;
-use sparsek_kernels::distance::DenseForm;
+use sparsek_kernels::distance::{DenseForm, SquareRange};
 
 use super::{
     element::{filled, from_vec, with_index},
@@ -18,30 +18,16 @@ const LANES: usize = 8;
 /// Elements per sum, against rounding.
 const BLOCK: usize = 256;
 
-/// Squares of magnitudes in `least..=greatest` are accurate; others are scaled by a power of two.
-struct Range<S> {
-    least: S,
-    greatest: S,
-    scale: S,
-}
-
-impl<S: Float> Range<S> {
-    fn new() -> Self {
-        let [least, greatest, scale] =
-            if size_of::<S>() == 8 { [-400, 400, 600] } else { [-40, 50, 76] };
-        let power = |exponent: i32| (S::one() + S::one()).powi(exponent);
-        Self { least: power(least), greatest: power(greatest), scale: power(scale) }
-    }
-
-    /// Mostly 1.
-    fn factor(&self, greatest: S) -> S {
-        if greatest > self.greatest {
-            self.scale.recip()
-        } else if greatest < self.least {
-            self.scale
-        } else {
-            S::one()
-        }
+/// Scale of a row with this greatest magnitude, mostly 1.
+fn factor<S: Float>(greatest: S) -> S {
+    let range = SquareRange::of(size_of::<S>() == 8);
+    let power = |exponent: i32| (S::one() + S::one()).powi(exponent);
+    if greatest > power(range.greatest) {
+        power(-range.scale)
+    } else if greatest < power(range.least) {
+        power(range.scale)
+    } else {
+        S::one()
     }
 }
 
@@ -84,7 +70,7 @@ fn distance<S: Float>(form: DenseForm, x: &[S], y: &[S]) -> S {
             if half > two { two } else { half }
         }
         DenseForm::Difference { root } => {
-            let factor = Range::new().factor(greatest(x.iter().zip(y).map(|(&x, &y)| y - x)));
+            let factor = factor(greatest(x.iter().zip(y).map(|(&x, &y)| y - x)));
             let (total, back) = (squares(factor), factor.recip());
             if root { total.sqrt() * back } else { total * back * back }
         }
@@ -94,7 +80,7 @@ fn distance<S: Float>(form: DenseForm, x: &[S], y: &[S]) -> S {
 fn to_unit<S: Float>(row: &mut [S], centered: bool) {
     let total = |row: &[S]| sum(row, row, |x, _| x);
     let scale = |row: &mut [S]| {
-        let factor = Range::new().factor(greatest(row.iter().copied()));
+        let factor = factor(greatest(row.iter().copied()));
         row.iter_mut().for_each(|x| *x = *x * factor);
     };
     scale(row);
