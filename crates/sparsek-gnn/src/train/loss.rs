@@ -6,7 +6,7 @@ use burn::{
     tensor::{Int, Tensor},
 };
 
-use super::{error::TrainError, recipe::to_json};
+use super::{error::TrainError, json::to_json};
 use crate::datasets::{Labels, NodeDataset};
 
 /// Labels of rows, on the device.

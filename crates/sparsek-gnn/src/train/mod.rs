@@ -11,6 +11,7 @@ mod engine;
 mod epochs;
 mod error;
 mod fingerprint;
+mod json;
 mod log;
 mod loss;
 mod metric;

@@ -17,7 +17,7 @@ use burn::{
 use serde_json::{Value, json};
 use sparsek::dense::{AdamFactors, adam_step};
 
-use super::{config::TrainConfig, recipe::to_json};
+use super::{config::TrainConfig, json::to_json};
 
 const BETA_1: f32 = 0.9;
 const BETA_2: f32 = 0.999;

@@ -16,6 +16,7 @@ use serde_json::Value;
 use super::{
     config::TrainConfig,
     error::TrainError,
+    json::to_json,
     loss::NodeLoss,
     metric::{Metric, NodeMetric},
     optimizer::{AnyOptimizer, adam},
@@ -144,8 +145,4 @@ impl Score {
         };
         [data.train(), data.val(), data.test()].map(|nodes| metric.score(logits, data, nodes))
     }
-}
-
-pub(super) fn to_json(value: &impl Serialize) -> Value {
-    serde_json::to_value(value).unwrap_or_default()
 }

@@ -34,7 +34,7 @@ use burn::{
 };
 use sparsek_kernels::distance::{DenseForm as Form, SquareRange};
 
-use super::neighbors::{Nearest, NearestNeighbors};
+use super::types::{Nearest, NearestNeighbors};
 use crate::{
     ops::{DenseOps, DistanceOps, distance_dtype},
     topk::{TopkOptions, topk},

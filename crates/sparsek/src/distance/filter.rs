@@ -6,9 +6,9 @@ use burn::tensor::{Int, Tensor, TensorData, read_sync};
 
 use super::{
     error::DistanceError,
-    neighbors::{NearestNeighbors, without_self},
+    neighbors::without_self,
     pairwise::check,
-    samples::Samples,
+    types::{NearestNeighbors, Samples},
 };
 use crate::{
     sparse::Csr,

@@ -9,9 +9,8 @@ use burn::{
 
 use super::{
     error::DistanceError,
-    neighbors::NearestNeighbors,
     pairwise::{check, pairwise_distances},
-    samples::Samples,
+    types::{NearestNeighbors, Samples},
 };
 use crate::{
     ops::{DistanceOps, RadiusSpec, distance_dtype},

@@ -1,6 +1,9 @@
 //! Neighbors within a radius as lists.
 
-use super::{error::DistanceError, neighbors::NearestNeighbors, samples::Samples};
+use super::{
+    error::DistanceError,
+    types::{NearestNeighbors, Samples},
+};
 use crate::sparse::Csr;
 
 /// Neighbors within a radius on the host: a list per query, as scikit-learn's `radius_neighbors`

@@ -25,6 +25,7 @@ mod precomputed;
 mod predict;
 mod samples;
 mod sharded;
+mod types;
 mod weighted;
 
 pub use error::DistanceError;
@@ -32,11 +33,9 @@ pub use filter::Prefilter;
 pub use graphs::GraphMode;
 pub use lists::RadiusNeighbors;
 pub use measure::Measure;
-pub use neighbors::NearestNeighbors;
 pub use pairwise::pairwise_distances;
 pub use precomputed::{Precomputed, kneighbors_from_graph};
 pub use predict::{KNeighborsClassifier, KNeighborsRegressor, Weights};
-pub use samples::Samples;
 pub use sharded::{NeighborStream, ShardedNeighbors};
 pub use sparsek_kernels::distance::{
     Algebra, Dense, Distance, Gradient, HostSemiring, Inner, Metric, ROUTINES, Real, Rescale,
@@ -44,4 +43,5 @@ pub use sparsek_kernels::distance::{
 };
 #[cfg(feature = "kernels")]
 pub use sparsek_kernels::distance::{Semiring, SumsExpand, infinity, quotient};
+pub use types::{NearestNeighbors, Samples};
 pub use weighted::weighted;

@@ -7,7 +7,12 @@ use burn::{
     tensor::{Int, Tensor, read_sync},
 };
 
-use super::{error::DistanceError, measure::Measure, pairwise::check, samples::Samples};
+use super::{
+    error::DistanceError,
+    measure::Measure,
+    pairwise::check,
+    types::{Nearest, NearestNeighbors, Samples},
+};
 use crate::{
     ops::{DistanceOps, NearestSpec, distance_dtype},
     sparse::Csr,
@@ -16,63 +21,6 @@ use crate::{
 
 /// Bytes per batch of a radius search.
 const BATCH_BYTES: usize = 512 << 20;
-
-/// Brute-force nearest neighbors among sparse or dense rows.
-///
-/// Batches hold at most 512 MiB of sparse rows' distances, at most an eighth of the free memory, or
-/// 1 GiB of dense rows', unless set. A sparse index with above 256 MiB of column counters is
-/// searched in parts. Neither changes results.
-///
-/// ```
-/// use burn::tensor::{Device, Tensor, TensorData};
-/// use sparsek::{
-///     distance::{Metric, NearestNeighbors},
-///     sparse::Csr,
-/// };
-///
-/// let x = Tensor::<2>::from_data([[1.0, 0.0], [0.0, 4.0], [2.0, 0.0]], &Device::flex());
-/// let index = NearestNeighbors::fit(Csr::from_dense(x).unwrap(), Metric::Manhattan);
-/// let (distances, indices) = index.kneighbors(None, 1).unwrap();
-/// distances.into_data().assert_eq(&TensorData::from([[1.0], [5.0], [1.0]]), false);
-/// indices.into_data().assert_eq(&TensorData::from([[2], [0], [0]]), false);
-/// ```
-///
-/// # Dense rows
-///
-/// A `Tensor<2>` of rows, such as embeddings, has all methods of a [`Csr`]. [`kneighbors`] and its
-/// kin by `Euclidean`, `SqEuclidean`, `Cosine`, `Correlation` and `Dot` multiply matrices, then
-/// evaluate the nearest candidates directly, in a fixed order. The neighbors are
-/// those of direct evaluation of all pairs, for any batches. Other metrics, forced routines, radius
-/// searches and filters per query convert the rows to a [`Csr`] once.
-///
-/// Queries whose candidates rounding cannot separate from other rows are searched again among 8
-/// times as many, at last all: near ties, duplicates beyond about k + 16, and rows with NaN,
-/// infinities or elements above 2^50. At worst, each pair is evaluated directly. The host reads a
-/// flag per query after each pass. The search keeps a copy of the index for products, and one in
-/// f32 of 16-bit rows.
-///
-/// ```
-/// use burn::tensor::{Device, Tensor, TensorData};
-/// use sparsek::distance::{Metric, NearestNeighbors};
-///
-/// let device = Device::flex();
-/// let x = Tensor::<2>::from_data([[1.0, 0.5], [0.5, 4.0], [4.0, 4.5]], &device);
-/// let index = NearestNeighbors::fit(x, Metric::Euclidean);
-/// let query = Tensor::<2>::from_data([[1.0, 4.5]], &device);
-/// let (distances, indices) = index.kneighbors(Some(&query), 2).unwrap();
-/// distances.into_data().assert_eq(&TensorData::from([[0.5_f32.sqrt(), 3.0]]), false);
-/// indices.into_data().assert_eq(&TensorData::from([[1, 2]]), false);
-/// ```
-///
-/// [`kneighbors`]: NearestNeighbors::kneighbors
-#[derive(Clone)]
-pub struct NearestNeighbors<S: Samples = Csr> {
-    pub(super) index: S,
-    pub(super) measure: Measure,
-    pub(super) query_batch: Option<usize>,
-    pub(super) index_batch: Option<usize>,
-    pub(super) prepared: Arc<S::Prepared>,
-}
 
 impl<S: Samples> NearestNeighbors<S> {
     /// Takes the index rows.
@@ -273,8 +221,6 @@ pub(super) fn check_k(
         false => Ok(()),
     }
 }
-
-pub(super) type Nearest = (Tensor<2>, Tensor<2, Int>);
 
 /// Removes each row itself, else the last neighbor. The first query is index row `first`.
 pub(super) fn without_self(

@@ -8,7 +8,7 @@ use burn::{
 };
 use sparsek_kernels::distance::is_wide;
 
-use super::{error::DistanceError, measure::Measure, samples::Samples};
+use super::{error::DistanceError, measure::Measure, types::Samples};
 use crate::{
     ops::{DistanceOps, DistanceSpec, Transposed, TransposedPattern},
     sparse::{Csr, Pattern, upload},

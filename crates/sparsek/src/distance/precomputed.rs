@@ -5,7 +5,8 @@ use burn::tensor::{Int, Tensor, TensorData};
 use super::{
     error::DistanceError,
     graphs::{GraphBuilder, GraphMode, graph_of},
-    neighbors::{Nearest, without_self},
+    neighbors::without_self,
+    types::Nearest,
 };
 use crate::{
     ops::distance_dtype,

@@ -2,7 +2,10 @@
 
 use burn::tensor::{DType, Tensor, TensorData};
 
-use super::{error::DistanceError, neighbors::NearestNeighbors, samples::Samples};
+use super::{
+    error::DistanceError,
+    types::{NearestNeighbors, Samples},
+};
 use crate::{ops::distance_dtype, sparse::Csr};
 
 /// Neighbors that scikit-learn asks for unless told otherwise.

@@ -1,4 +1,4 @@
-//! Kinds of rows that searches and distances take.
+//! Sparse and dense rows.
 
 use std::{
     future::{Future, ready},
@@ -12,57 +12,12 @@ use super::{
     dense,
     error::DistanceError,
     measure::Measure,
-    neighbors::{Nearest, NearestNeighbors},
+    types::{Nearest, NearestNeighbors, Rows, Samples},
 };
 use crate::sparse::{Csr, CsrError, check_dtype};
 
-/// Rows to search or compare: sparse, a [`Csr`], or dense, a `Tensor<2>` of f32, f64, f16 or bf16.
-///
-/// Index and queries are of one kind; [`Csr::from_dense`] and [`Csr::to_dense`] convert. No other
-/// type can implement the trait.
-pub trait Samples: Rows {}
-
 impl Samples for Csr {}
 impl Samples for Tensor<2> {}
-
-/// What a search needs of its rows.
-pub trait Rows: Clone + Send + Sync {
-    /// What is derived from an index once.
-    type Prepared: Clone + Default + Send + Sync;
-
-    fn rows(&self) -> usize;
-    fn cols(&self) -> usize;
-    fn dtype(&self) -> DType;
-    fn device(&self) -> Device;
-    /// Copies the rows to another device, through the host, without a gradient.
-    fn copy_to(&self, device: &Device) -> Result<Self, CsrError>;
-    fn slice_rows(&self, rows: Range<usize>) -> Self;
-    fn select_rows(&self, rows: &[usize]) -> Self;
-    /// The rows as a matrix; dense rows are read once.
-    fn to_csr(&self) -> impl Future<Output = Result<Csr, CsrError>>;
-    /// The rows as a matrix whose values carry the gradient of all elements, zeros included.
-    fn to_tracked_csr(&self) -> Result<Csr, CsrError>;
-    /// The index as a matrix, converted once.
-    fn prepared_csr(
-        &self,
-        prepared: &Self::Prepared,
-    ) -> impl Future<Output = Result<Csr, CsrError>>;
-    /// The measure for parts of these rows, so that they get the distances of the whole.
-    fn measure_of_parts(&self, measure: Measure) -> Measure;
-    /// Columns times factors; zeros stay zeros.
-    fn scale_cols(&self, factors: Tensor<1>) -> Self;
-    /// Whether rows are searched without a conversion.
-    fn is_direct(measure: &Measure) -> bool;
-    /// The k nearest of a checked request.
-    fn nearest(
-        search: &NearestNeighbors<Self>,
-        query: &Self,
-        k: usize,
-        exclude_self: bool,
-    ) -> impl Future<Output = Result<Nearest, DistanceError>>
-    where
-        Self: Samples;
-}
 
 impl Rows for Csr {
     type Prepared = ();

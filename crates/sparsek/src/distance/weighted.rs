@@ -3,7 +3,7 @@
 use burn::tensor::{Tensor, TensorData};
 use sparsek_kernels::distance::Metric;
 
-use super::{error::DistanceError, samples::Samples};
+use super::{error::DistanceError, types::Samples};
 use crate::ops::distance_dtype;
 
 /// Scales columns so that a metric of the results is SciPy's `cdist(x, y, metric, w=weights)` of

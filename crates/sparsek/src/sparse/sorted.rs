@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn rows_are_refused_before_anything_is_allocated() {
-        let limit = crate::sparse::MAX_ENTRIES;
+        let limit = crate::sparse::pattern::MAX_ENTRIES;
         let error = Sorted::from_coo([limit + 1, 1], &[], &[]).unwrap_err();
         assert!(error.to_string().contains(&limit.to_string()), "{error}");
     }

@@ -7,10 +7,7 @@ use serde::{
 };
 use sparsek::io::{memory, text};
 
-use crate::datasets::{
-    Labels,
-    labels::{CLASS_NEEDED, class_of, count_classes},
-};
+use crate::datasets::labels::{CLASS_NEEDED, Labels, class_of, count_classes};
 
 /// Shortest entry: `"0":0,`.
 const ENTRY: u64 = 6;

@@ -9,3 +9,4 @@ mod panels;
 mod plain;
 pub(super) mod product;
 mod split;
+mod types;

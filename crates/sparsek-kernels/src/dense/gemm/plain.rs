@@ -8,7 +8,7 @@
 
 use cubecl::prelude::*;
 
-use super::panels::{Call, Edge, LINES, PanelLayout, TILE, WIDTH};
+use super::types::{Call, Edge, LINES, PanelLayout, TILE, WIDTH};
 use crate::{
     device::{has_many_units, is_llvmpipe, units_per_cube},
     error::KernelError,

@@ -15,7 +15,7 @@ use cubecl::{
 };
 use half::bf16;
 
-use super::panels::{Call, Edge, LINES, PanelLayout, TILE, WIDTH};
+use super::types::{Call, Edge, LINES, PanelLayout, TILE, WIDTH};
 use crate::{
     device::plane_size,
     error::KernelError,

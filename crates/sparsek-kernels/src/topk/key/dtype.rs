@@ -42,7 +42,7 @@ macro_rules! with_element {
             }
             dtype => Err($crate::error::KernelError::Dtype {
                 dtype,
-                supported: $crate::topk::SUPPORTED_DTYPES,
+                supported: $crate::topk::types::SUPPORTED_DTYPES,
             }),
         }
     };

@@ -14,7 +14,7 @@ use super::{
         tuning::{CUBE_UNITS, STAGED_UNITS},
         types::{SubrangeCall, U32},
     },
-    cut_vector,
+    cut_vector::cut_vector,
 };
 use crate::{
     device::units_per_cube,

@@ -1,6 +1,7 @@
 //! Launches of a plan.
 
 mod concatenate;
+mod cut_vector;
 mod delegates;
 mod finish;
 pub(super) mod long_rows;
@@ -10,7 +11,6 @@ use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
 use self::selection::{SelectedPlaces, SelectionInput};
 use super::{
-    kernels::types::CutVectorLaunch,
     options::Selection,
     types::{AfterDelegates, Plan, SubrangeCall, U32, VectorCall, WorkloadStats},
 };
@@ -146,22 +146,4 @@ impl VectorCall<'_> {
         let stats = self.stats.map(|stats| argument(stats, "stats", U32, 2));
         Ok(stats.transpose()?.into())
     }
-}
-
-impl<E: Element> SubrangeCall<'_, E> {
-    fn cut_vector<N: Size>(&self, width: usize) -> Result<CutVectorLaunch<E, N>, KernelError> {
-        cut_vector(self.input, self.dtype, (self.length, self.partition.exponent), width)
-    }
-}
-
-/// `length` and exponent, read in whole loads of `width` and by elements.
-fn cut_vector<E: Element, N: Size>(
-    input: &Handle,
-    dtype: ElemType,
-    (length, exponent): (usize, u32),
-    width: usize,
-) -> Result<CutVectorLaunch<E, N>, KernelError> {
-    let whole = argument(input, "input", dtype, length / width * width)?;
-    let elements = argument(input, "input", dtype, length)?;
-    Ok(CutVectorLaunch::new(whole, elements, length, exponent))
 }
