@@ -21,10 +21,10 @@ pub struct Arguments {
     /// several shards.
     #[arg(long, value_delimiter = ',', default_value = "0,1")]
     devices: Vec<usize>,
-    /// Elements x k, for example 2**32x128.
+    /// Elements x k, for example 2**32x128; may be repeated.
     #[arg(long = "case", default_value = "2**28x128")]
-    case: VectorCase,
-    /// Appends a JSON line.
+    cases: Vec<VectorCase>,
+    /// Appends one JSON line per case.
     #[arg(long)]
     json: Option<PathBuf>,
 }
@@ -49,18 +49,21 @@ struct Record {
 
 impl Arguments {
     /// The first two devices; without a record.
-    pub fn two(backend: Kind, case: VectorCase) -> Self {
-        Self { backend, devices: vec![0, 1], case, json: None }
+    pub fn two(backend: Kind) -> Self {
+        Self { backend, devices: vec![0, 1], cases: Vec::new(), json: None }
     }
 }
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    measure(arguments).map(drop)
+    for case in &arguments.cases {
+        measure(arguments, case).with_context(|| case.to_string())?;
+    }
+    Ok(())
 }
 
 /// One device's time divided by that of all.
-pub fn measure(arguments: &Arguments) -> anyhow::Result<f64> {
-    let VectorCase { length, k, .. } = arguments.case;
+pub fn measure(arguments: &Arguments, case: &VectorCase) -> anyhow::Result<f64> {
+    let VectorCase { length, k, .. } = *case;
     let backend = arguments.backend.open().map_err(anyhow::Error::msg)?;
     let devices = numbered_devices(&backend.devices(), &arguments.devices)?;
     let first = devices.first().context("no devices")?;
@@ -109,7 +112,7 @@ pub fn measure(arguments: &Arguments) -> anyhow::Result<f64> {
     let one_ms = clock(&mut one)?;
     let record = Record {
         bench: "shards",
-        case: arguments.case.text.clone(),
+        case: case.text.clone(),
         backend: arguments.backend.to_string(),
         device: format!("{first:?}"),
         dtype: "f32",
@@ -122,9 +125,8 @@ pub fn measure(arguments: &Arguments) -> anyhow::Result<f64> {
         checked: length,
     };
     say!(
-        "{} on {}: {ms:.3} ms, longest local selection {local_ms:.3} ms; one device {one_ms:.3} \
-         ms ({:.2} x)",
-        arguments.case,
+        "{case} on {}: {ms:.3} ms, longest local selection {local_ms:.3} ms; one device \
+         {one_ms:.3} ms ({:.2} x)",
         record.method,
         one_ms / ms
     );

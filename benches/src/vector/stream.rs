@@ -23,16 +23,16 @@ pub struct Arguments {
     /// Where to run.
     #[arg(long)]
     backend: Kind,
-    /// Elements x k, for example 2**33x128.
+    /// Elements x k, for example 2**33x128; may be repeated.
     #[arg(long = "case", default_value = "2**28x128")]
-    case: VectorCase,
+    cases: Vec<VectorCase>,
     /// Elements held in host memory; they are streamed repeatedly up to the length of the vector.
     #[arg(long, default_value_t = 1 << 30)]
     held: usize,
     /// Fills pinned buffers before the clock starts.
     #[arg(long)]
     pinned: bool,
-    /// Appends a JSON line.
+    /// Appends one JSON line per case.
     #[arg(long)]
     json: Option<PathBuf>,
 }
@@ -57,64 +57,82 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let backend = arguments.backend.open().map_err(anyhow::Error::msg)?;
     let client = (backend.client.as_ref())
         .context("flex computes in host memory: there is nothing to stream to")?;
-    let VectorCase { length, k, .. } = arguments.case;
-    let held = vector::<f32>(arguments.held.min(length), Distribution::Uniform);
-    ensure!(
-        length.is_multiple_of(held.len()),
-        "{length} elements are not a multiple of the {} held",
-        held.len()
-    );
-    let rounds = length / held.len();
-    let gbps = copy_rate(client)?;
-    let stream = || -> anyhow::Result<_> {
-        let mut stream = TopkStream::new(client, f32::elem_type_native(), VectorOptions::new(k));
-        for _ in 0..rounds {
-            stream.push(cast_slice(&held))?;
-        }
-        Ok(stream.finish()?)
-    };
-    let best = stream()?;
-    let values: &[f32] = cast_slice(&best.values);
-    let first: Vec<(i64, f32)> =
-        (best.indices.iter().zip(values)).map(|(&at, &value)| (at as i64, value)).collect();
-    if rounds == 1 {
-        let indices: Vec<i64> = first.iter().map(|&(at, _)| at).collect();
-        check::<f32>(&held, values, &indices)?;
-    } else {
-        ensure!(by_sorting(&held, rounds, k) == first, "the result differs from sorting");
-    }
-    let ms = median(|| {
-        if arguments.pinned {
-            let (found, ms) = pinned(client, &held, rounds, k)?;
-            ensure!(found == best, "the result from pinned memory differs");
-            return Ok(ms);
-        }
-        let start = Instant::now();
-        stream()?;
-        Ok(start.elapsed().as_secs_f64() * 1e3)
-    })?;
-    let record = Record {
-        bench: "stream",
-        case: arguments.case.text.clone(),
-        backend: arguments.backend.to_string(),
-        device: backend.label.clone(),
-        dtype: "f32",
-        method: if arguments.pinned { "pinned" } else { "parts" },
-        dist: "uniform",
-        ms,
-        floor_ms: (length * 4) as f64 / gbps / 1e6,
-        copy_gbps: gbps,
-        checked: length,
-    };
-    say!(
-        "{}: {ms:.1} ms, {:.2} of the copy rate from pinned memory ({gbps:.1} GB/s)",
-        arguments.case,
-        record.floor_ms / ms
-    );
-    if let Some(path) = &arguments.json {
-        record::append(path, &record)?;
+    let copy_gbps = copy_rate(client)?;
+    let bench = Bench { arguments, client, device: &backend.label, copy_gbps };
+    for case in &arguments.cases {
+        bench.measure(case).with_context(|| case.to_string())?;
     }
     Ok(())
+}
+
+struct Bench<'a> {
+    arguments: &'a Arguments,
+    client: &'a Client,
+    device: &'a str,
+    copy_gbps: f64,
+}
+
+impl Bench<'_> {
+    fn measure(&self, case: &VectorCase) -> anyhow::Result<()> {
+        let Self { arguments, client, device, copy_gbps } = *self;
+        let VectorCase { length, k, .. } = *case;
+        let held = vector::<f32>(arguments.held.min(length), Distribution::Uniform);
+        ensure!(
+            length.is_multiple_of(held.len()),
+            "{length} elements are not a multiple of the {} held",
+            held.len()
+        );
+        let rounds = length / held.len();
+        let stream = || -> anyhow::Result<_> {
+            let options = VectorOptions::new(k);
+            let mut stream = TopkStream::new(client, f32::elem_type_native(), options);
+            for _ in 0..rounds {
+                stream.push(cast_slice(&held))?;
+            }
+            Ok(stream.finish()?)
+        };
+        let best = stream()?;
+        let values: &[f32] = cast_slice(&best.values);
+        let first: Vec<(i64, f32)> =
+            (best.indices.iter().zip(values)).map(|(&at, &value)| (at as i64, value)).collect();
+        if rounds == 1 {
+            let indices: Vec<i64> = first.iter().map(|&(at, _)| at).collect();
+            check::<f32>(&held, values, &indices)?;
+        } else {
+            ensure!(by_sorting(&held, rounds, k) == first, "the result differs from sorting");
+        }
+        let ms = median(|| {
+            if arguments.pinned {
+                let (found, ms) = pinned(client, &held, rounds, k)?;
+                ensure!(found == best, "the result from pinned memory differs");
+                return Ok(ms);
+            }
+            let start = Instant::now();
+            stream()?;
+            Ok(start.elapsed().as_secs_f64() * 1e3)
+        })?;
+        let record = Record {
+            bench: "stream",
+            case: case.text.clone(),
+            backend: arguments.backend.to_string(),
+            device: device.into(),
+            dtype: "f32",
+            method: if arguments.pinned { "pinned" } else { "parts" },
+            dist: "uniform",
+            ms,
+            floor_ms: (length * 4) as f64 / copy_gbps / 1e6,
+            copy_gbps,
+            checked: length,
+        };
+        say!(
+            "{case}: {ms:.1} ms, {:.2} of the copy rate from pinned memory ({copy_gbps:.1} GB/s)",
+            record.floor_ms / ms
+        );
+        if let Some(path) = &arguments.json {
+            record::append(path, &record)?;
+        }
+        Ok(())
+    }
 }
 
 /// The selected elements, and the milliseconds once all pinned buffers are filled.

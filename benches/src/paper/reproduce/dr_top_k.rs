@@ -204,6 +204,6 @@ fn several_devices(session: &Session) -> anyhow::Result<()> {
         return Ok(());
     }
     let case = VectorCase::new(1 << LENGTH, 128);
-    let arguments = ShardArguments::two(session.arguments.backend, case);
-    session.row([figure, quantity, "n = 2^30"], Some(1.6), measure_shards(&arguments)?)
+    let arguments = ShardArguments::two(session.arguments.backend);
+    session.row([figure, quantity, "n = 2^30"], Some(1.6), measure_shards(&arguments, &case)?)
 }
