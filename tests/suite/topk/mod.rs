@@ -12,6 +12,7 @@ pub mod ragged_tensors;
 pub mod sharded;
 pub mod stream;
 pub mod tensors;
+pub mod ties;
 pub mod vector;
 
 use sparsek_tests::{backend::Backend, runner::Cases};
@@ -27,5 +28,6 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     extension::add(cases, backend);
     masks::add(cases, backend);
     ordered::add(cases, backend);
+    ties::add(cases, backend);
     vector::add(cases, backend);
 }

@@ -4,21 +4,21 @@ use burn::{
     backend::Dispatch,
     tensor::{AsIndex, Bool, ElementConversion, Int, Tensor, kind::Ordered, ops::IndexingUpdateOp},
 };
-use sparsek_kernels::topk::{MAX_COLS, TopkOptions};
+use sparsek_kernels::topk::MAX_COLS;
 
 use super::{
     error::{TopkError, or_panic},
-    request::{LongRows, check},
     rows::positions,
+    ties::{RowOptions, Ties, check_rows},
 };
 use crate::ops::{Bounds, TopkOps, TopkSpec};
 
 /// Sets all but the `k` greatest (or least) elements of each row to `+0`: the nonlinearity of
 /// MaxK-GNN (Peng et al., 2024).
 ///
-/// As [`topk`](super::topk); ignores [`sorted`](TopkOptions::sorted). The gradient passes to
-/// selected elements, even of value 0. One row longer than [`MAX_COLS`] costs a
-/// [`topk_bool_mask`] and one more pass.
+/// As [`topk`](super::topk); ignores [`sorted`](super::TopkOptions::sorted). The gradient passes to
+/// selected elements, even of value 0. One row longer than [`MAX_COLS`] costs a [`topk_bool_mask`]
+/// and one more pass.
 ///
 /// # Panics
 ///
@@ -35,7 +35,7 @@ use crate::ops::{Bounds, TopkOps, TopkSpec};
 #[track_caller]
 pub fn topk_mask<const D: usize>(
     x: Tensor<D>,
-    options: &TopkOptions,
+    options: impl Into<RowOptions>,
     dim: impl AsIndex,
 ) -> Tensor<D> {
     or_panic("topk_mask", try_topk_mask(x, options, dim))
@@ -48,15 +48,15 @@ pub fn topk_mask<const D: usize>(
 /// [`TopkError`], before any launch.
 pub fn try_topk_mask<const D: usize>(
     x: Tensor<D>,
-    options: &TopkOptions,
+    options: impl Into<RowOptions>,
     dim: impl AsIndex,
 ) -> Result<Tensor<D>, TopkError> {
-    let (dim, spec) = check(&x, options, dim, LongRows::One)?;
-    if x.dims()[dim] > MAX_COLS {
-        let kept = marked(&x, dim, spec);
+    let (ties, spec) = check_rows(&x, options, dim)?;
+    if x.dims()[ties.dim] > MAX_COLS {
+        let kept = marked(&x, &ties, spec);
         return Ok(filled(x, kept, 0.0));
     }
-    Ok(masked(x, Bounds::Whole, dim, spec))
+    Ok(ties.rows(masked(ties.rows(x), Bounds::Whole, ties.dim, spec)))
 }
 
 /// Mask of a checked request.
@@ -73,8 +73,8 @@ pub(super) fn masked<const D: usize>(
 
 /// True at the selected elements of each row: `[.., M, ..]` → `[.., M, ..]`.
 ///
-/// Selects as [`argtopk`](super::argtopk); ignores [`sorted`](TopkOptions::sorted). No gradient.
-/// Costs a selection, a scatter of k indices and a comparison of M integers per row.
+/// Selects as [`argtopk`](super::argtopk); ignores [`sorted`](super::TopkOptions::sorted). No
+/// gradient. Costs a selection, a scatter of k indices and a comparison of M integers per row.
 ///
 /// # Panics
 ///
@@ -91,7 +91,7 @@ pub(super) fn masked<const D: usize>(
 #[track_caller]
 pub fn topk_bool_mask<const D: usize, K: Ordered>(
     x: Tensor<D, K>,
-    options: &TopkOptions,
+    options: impl Into<RowOptions>,
     dim: impl AsIndex,
 ) -> Tensor<D, Bool> {
     or_panic("topk_bool_mask", try_topk_bool_mask(x, options, dim))
@@ -104,17 +104,17 @@ pub fn topk_bool_mask<const D: usize, K: Ordered>(
 /// [`TopkError`], before any launch.
 pub fn try_topk_bool_mask<const D: usize, K: Ordered>(
     x: Tensor<D, K>,
-    options: &TopkOptions,
+    options: impl Into<RowOptions>,
     dim: impl AsIndex,
 ) -> Result<Tensor<D, Bool>, TopkError> {
-    let (dim, spec) = check(&x, options, dim, LongRows::One)?;
-    Ok(marked(&x, dim, spec))
+    let (ties, spec) = check_rows(&x, options, dim)?;
+    Ok(marked(&x, &ties, spec))
 }
 
 /// Truth values of a checked request.
 fn marked<const D: usize, K: Ordered>(
     x: &Tensor<D, K>,
-    dim: usize,
+    ties: &Ties,
     spec: TopkSpec,
 ) -> Tensor<D, Bool> {
     let shape = x.dims();
@@ -122,8 +122,8 @@ fn marked<const D: usize, K: Ordered>(
         return Tensor::empty(shape, &x.device());
     }
     let by_index = TopkSpec { options: spec.options.with_sorted(false), ..spec };
-    let indices = positions(x.clone(), Bounds::Whole, dim, by_index);
-    mask_at(indices, shape, dim)
+    let indices = positions(ties.rows(x.clone()), Bounds::Whole, ties.dim, by_index);
+    mask_at(ties.indices(indices), shape, ties.dim)
 }
 
 /// True at `indices` of each row along `dim`, distinct in a row.
@@ -177,7 +177,7 @@ fn filled<const D: usize, K: Ordered>(
 #[track_caller]
 pub fn topk_mask_fill<const D: usize, K: Ordered>(
     x: Tensor<D, K>,
-    options: &TopkOptions,
+    options: impl Into<RowOptions>,
     dim: impl AsIndex,
     fill: impl ElementConversion,
 ) -> Tensor<D, K> {
@@ -191,7 +191,7 @@ pub fn topk_mask_fill<const D: usize, K: Ordered>(
 /// [`TopkError`], before any launch.
 pub fn try_topk_mask_fill<const D: usize, K: Ordered>(
     x: Tensor<D, K>,
-    options: &TopkOptions,
+    options: impl Into<RowOptions>,
     dim: impl AsIndex,
     fill: impl ElementConversion,
 ) -> Result<Tensor<D, K>, TopkError> {
@@ -224,7 +224,7 @@ pub fn try_topk_mask_fill<const D: usize, K: Ordered>(
 pub fn topk_mask_by<const D: usize, K: Ordered, S: Ordered>(
     x: Tensor<D, K>,
     scores: Tensor<D, S>,
-    options: &TopkOptions,
+    options: impl Into<RowOptions>,
     dim: impl AsIndex,
     fill: impl ElementConversion,
 ) -> Tensor<D, K> {
@@ -239,7 +239,7 @@ pub fn topk_mask_by<const D: usize, K: Ordered, S: Ordered>(
 pub fn try_topk_mask_by<const D: usize, K: Ordered, S: Ordered>(
     x: Tensor<D, K>,
     scores: Tensor<D, S>,
-    options: &TopkOptions,
+    options: impl Into<RowOptions>,
     dim: impl AsIndex,
     fill: impl ElementConversion,
 ) -> Result<Tensor<D, K>, TopkError> {
@@ -279,7 +279,7 @@ pub fn try_topk_mask_by<const D: usize, K: Ordered, S: Ordered>(
 #[track_caller]
 pub fn topk_mask_magnitude<const D: usize>(
     x: Tensor<D>,
-    options: &TopkOptions,
+    options: impl Into<RowOptions>,
     dim: impl AsIndex,
     fill: impl ElementConversion,
 ) -> Tensor<D> {
@@ -293,7 +293,7 @@ pub fn topk_mask_magnitude<const D: usize>(
 /// [`TopkError`], before any launch.
 pub fn try_topk_mask_magnitude<const D: usize>(
     x: Tensor<D>,
-    options: &TopkOptions,
+    options: impl Into<RowOptions>,
     dim: impl AsIndex,
     fill: impl ElementConversion,
 ) -> Result<Tensor<D>, TopkError> {
@@ -305,7 +305,7 @@ pub fn try_topk_mask_magnitude<const D: usize>(
 mod tests {
     use burn::tensor::{DType, Device, Int, TensorCreationOptions, TensorData};
     use rstest::{fixture, rstest};
-    use sparsek_kernels::topk::Method;
+    use sparsek_kernels::topk::{Method, TopkOptions};
 
     use super::{super::rows::argtopk, *};
 

@@ -17,6 +17,7 @@ mod serialization;
 mod sharded;
 mod small_int;
 mod stream;
+mod ties;
 mod vector;
 
 pub use error::TopkError;
@@ -44,4 +45,5 @@ pub use sparsek_kernels::topk::{
     UnknownMethod, VectorOptions, VectorStrategy,
 };
 pub use stream::{StreamError, TopkStream};
+pub use ties::{RowOptions, TieBreak};
 pub use vector::{topk_vector, try_topk_vector};

@@ -4,12 +4,11 @@ use burn::{
     backend::Dispatch,
     tensor::{AsIndex, Int, Tensor, kind::Ordered},
 };
-use sparsek_kernels::topk::TopkOptions;
 
 use super::{
     error::{TopkError, or_panic},
-    request::{LongRows, check},
     small_int::{from_i32, to_i32},
+    ties::{RowOptions, check_rows},
 };
 use crate::ops::{Bounds, TopkOps, TopkSpec};
 
@@ -27,9 +26,9 @@ use crate::ops::{Bounds, TopkOps, TopkSpec};
 /// # Guarantees
 ///
 /// Exactly k distinct elements in index order, or by value, then index. IEEE order with `-0 = +0`;
-/// NaN is greatest for the largest and last for the smallest; ties go to the lowest index.
-/// Deterministic to the bit; see `docs/guarantees.md`. The gradient is scattered to the selected
-/// elements.
+/// NaN is greatest for the largest and last for the smallest; ties go to the lowest index, or by
+/// [`RowOptions`] to the highest. Deterministic to the bit; see `docs/guarantees.md`. The gradient
+/// is scattered to the selected elements.
 ///
 /// # Cost
 ///
@@ -55,7 +54,7 @@ use crate::ops::{Bounds, TopkOps, TopkSpec};
 #[track_caller]
 pub fn topk<const D: usize, K: Ordered>(
     x: Tensor<D, K>,
-    options: &TopkOptions,
+    options: impl Into<RowOptions>,
     dim: impl AsIndex,
 ) -> (Tensor<D, K>, Tensor<D, Int>) {
     or_panic("topk", try_topk(x, options, dim))
@@ -77,11 +76,12 @@ pub fn topk<const D: usize, K: Ordered>(
 /// [`TopkError`], before any launch.
 pub fn try_topk<const D: usize, K: Ordered>(
     x: Tensor<D, K>,
-    options: &TopkOptions,
+    options: impl Into<RowOptions>,
     dim: impl AsIndex,
 ) -> Result<(Tensor<D, K>, Tensor<D, Int>), TopkError> {
-    let (dim, spec) = check(&x, options, dim, LongRows::One)?;
-    Ok(pairs(x, Bounds::Whole, dim, spec))
+    let (ties, spec) = check_rows(&x, options, dim)?;
+    let (values, indices) = pairs(ties.rows(x), Bounds::Whole, ties.dim, spec);
+    Ok((ties.selected(values), ties.indices(indices)))
 }
 
 /// Values and indices of a checked request.
@@ -127,7 +127,7 @@ pub(super) fn select<const D: usize, K: Ordered>(
 #[track_caller]
 pub fn argtopk<const D: usize, K: Ordered>(
     x: Tensor<D, K>,
-    options: &TopkOptions,
+    options: impl Into<RowOptions>,
     dim: impl AsIndex,
 ) -> Tensor<D, Int> {
     or_panic("argtopk", try_argtopk(x, options, dim))
@@ -140,11 +140,11 @@ pub fn argtopk<const D: usize, K: Ordered>(
 /// [`TopkError`], before any launch.
 pub fn try_argtopk<const D: usize, K: Ordered>(
     x: Tensor<D, K>,
-    options: &TopkOptions,
+    options: impl Into<RowOptions>,
     dim: impl AsIndex,
 ) -> Result<Tensor<D, Int>, TopkError> {
-    let (dim, spec) = check(&x, options, dim, LongRows::One)?;
-    Ok(positions(x, Bounds::Whole, dim, spec))
+    let (ties, spec) = check_rows(&x, options, dim)?;
+    Ok(ties.indices(positions(ties.rows(x), Bounds::Whole, ties.dim, spec)))
 }
 
 /// Indices of a checked request.

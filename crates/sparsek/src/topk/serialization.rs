@@ -6,6 +6,8 @@ use sparsek_kernels::{
     topk::{Finish, Method, Routine, TopkOptions, VectorOptions},
 };
 
+use super::ties::{RowOptions, TieBreak};
+
 /// Serializes and reads back.
 fn again<T: serde::Serialize + serde::de::DeserializeOwned>(value: &T) -> (String, T) {
     let text = serde_json::to_string(value).unwrap();
@@ -30,6 +32,8 @@ fn other_types_are_read_as_they_are_written() {
     let mut vector = VectorOptions::new(9);
     vector.strategy.finish = Finish::SingleLaunch;
     assert_eq!(again(&vector).1, vector);
+    let rows = RowOptions::new(TopkOptions::new(3)).with_tie_break(TieBreak::Highest);
+    assert_eq!(again(&rows).1, rows);
     for metric in Metric::ALL {
         assert_eq!(again(metric), (format!("\"{metric}\""), *metric));
     }
