@@ -9,15 +9,23 @@
 //! merges them takes the first of equal distances.
 
 use std::ops::Range;
+#[cfg(not(target_family = "wasm"))]
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use burn::tensor::{Device, Int, IntDType, Tensor};
+#[cfg(not(target_family = "wasm"))]
+use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use super::{
     error::DistanceError,
     measure::Measure,
-    neighbors::{Nearest, NearestNeighbors, check_k, without_self},
+    neighbors::{check_k, without_self},
     pairwise::check_kinds,
-    samples::{Rows, Samples, through_host},
+    samples::through_host,
+    types::{Nearest, NearestNeighbors, Rows, Samples},
 };
 use crate::sparse::{Csr, CsrError};
 
@@ -297,6 +305,8 @@ fn check_rows(rows: usize, device: &Device) -> Result<(), DistanceError> {
 }
 
 /// Runs a task for each item on a thread of its own, the last one here.
+///
+/// The threads live on: a CubeCL stream belongs to a thread, and with it the memory that it reuses.
 #[cfg(not(target_family = "wasm"))]
 fn in_parallel<T: Sync, R: Send>(
     items: &[T],
@@ -305,15 +315,34 @@ fn in_parallel<T: Sync, R: Send>(
     let Some((last, others)) = items.split_last() else {
         return Ok(Vec::new());
     };
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = others.iter().map(|item| scope.spawn(|| task(item))).collect();
-        let last = task(last);
-        let joined = threads.into_iter().map(|thread| match thread.join() {
-            Ok(result) => result,
-            Err(panic) => std::panic::resume_unwind(panic),
+    if others.is_empty() {
+        return Ok(vec![task(last)?]);
+    }
+    let results: Vec<Mutex<Option<_>>> = others.iter().map(|_| Mutex::new(None)).collect();
+    let last = threads(others.len()).in_place_scope(|scope| {
+        scope.spawn_broadcast(|_, thread| {
+            let at = thread.index();
+            let result = task(&others[at]);
+            *results[at].lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
         });
-        joined.chain([last]).collect()
-    })
+        task(last)
+    });
+    let result = |slot: Mutex<Option<_>>| slot.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let others = results.into_iter().filter_map(result);
+    others.chain([last]).collect()
+}
+
+/// As many threads, started once.
+#[cfg(not(target_family = "wasm"))]
+fn threads(count: usize) -> Arc<ThreadPool> {
+    static POOLS: Mutex<BTreeMap<usize, Arc<ThreadPool>>> = Mutex::new(BTreeMap::new());
+    let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
+    let start = || {
+        let name = |at| format!("sparsek-shard-{at}");
+        let pool = ThreadPoolBuilder::new().num_threads(count).thread_name(name).build();
+        Arc::new(pool.expect("threads for the devices"))
+    };
+    pools.entry(count).or_insert_with(start).clone()
 }
 
 /// Browsers have one thread.
