@@ -92,6 +92,11 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
             format!("kernel/topk/auto/few-long/{}", T::NAME),
             few_long::<T>,
         ));
+        with_dtype!(dtype, T => cases.add(
+            backend,
+            format!("kernel/topk/auto/few-longest/{}", T::NAME),
+            few_longest::<T>,
+        ));
     }
     cases.check(backend, "kernel/topk/errors", errors);
 }
@@ -152,6 +157,22 @@ fn few_long<T: Element>(backend: &Backend) -> Outcome {
             check.all(&matrix, Layout::Contiguous, &ks, &sorted, largest, Method::Exact)?;
         }
         check.all(&matrix, Layout::Padded, &ks[..1], &[false], true, Method::Exact)?;
+    }
+    check.end()
+}
+
+/// Few rows, each read by several cubes: many columns, and lists that take larger cubes.
+fn few_longest<T: Element>(backend: &Backend) -> Outcome {
+    let mut check = Check::new(backend, None);
+    if !check.client().features().plane.contains(Plane::Ops) {
+        return Ok(Verdict::Skipped("the device has no planes".into()));
+    }
+    for (rows, cols, ks) in [(1, (1 << 20) + 3, [1025, 2048]), (3, 5 << 17, [700, 2500])] {
+        let matrix = Matrix::<T>::mixed(rows, cols, seed(cols) + 5);
+        check.all(&matrix, Layout::Contiguous, &ks, &[false], true, Method::Exact)?;
+        check.all(&matrix, Layout::Padded, &ks[1..], &[true], false, Method::Exact)?;
+        let ragged = matrix.with_any_lengths(146);
+        check.all(&ragged, Layout::Contiguous, &ks[1..], &[false], true, Method::Exact)?;
     }
     check.end()
 }

@@ -8,8 +8,9 @@ use super::{
     threshold::search::exact_passes,
     tuning::{
         BLOCK_CUBE_UNITS, CUBE_UNITS, DELEGATE_COLS, DELEGATE_SELECTED, DELEGATE_SUBRANGES,
-        FEW_ROWS_COLS, FILTER_COLS, FILTER_LIST, FILTER_ROWS, FILTER_SAMPLE_ITEMS, FILTER_UNITS,
-        LIST_ITEMS, LONG_CUBE_UNITS, LONG_ROW, LONG_SAMPLE, LONG_SAMPLE_ITEMS, LONG_SAMPLED_UNITS,
+        FEW_ROWS_COLS, FILTER_COLS, FILTER_LIST, FILTER_LONG_COLS, FILTER_ROWS,
+        FILTER_SAMPLE_ITEMS, FILTER_SHORT_LIST, FILTER_UNITS, LIST_ITEMS, LONG_CUBE_UNITS,
+        LONG_FILTER_UNITS, LONG_ROW, LONG_SAMPLE, LONG_SAMPLE_ITEMS, LONG_SAMPLED_UNITS,
         MAX_LISTED, MAX_UNIT_COLS, RADIX_TILE_BYTES, RADIX_UNITS, REGISTER_ITEMS, SAMPLE_ITEMS,
         SAMPLE_MARGIN, SAMPLE_SLACK, SAMPLED_COLS, SAMPLED_COLS_PER_UNIT, SAMPLED_MAX_UNITS,
         SAMPLED_MIN_UNITS, TILE_ITEMS, TILE_STEPS, UNIT_BLOCK,
@@ -196,6 +197,7 @@ pub(crate) fn cube_units(client: &Client, cols: usize) -> u32 {
 ///
 /// ```text
 /// planes, cols >= FILTER_COLS, many rows:               filter, sampled, block
+/// planes, cols >= FILTER_LONG_COLS:                     filter, sampled, block
 /// planes, ragged:                                       plane, sampled, delegate, block, filter
 /// planes, k <= DELEGATE_SELECTED, cols < DELEGATE_COLS: plane, delegate, block
 /// planes, cols >= SAMPLED_COLS:                         plane, sampled, block, filter
@@ -207,7 +209,8 @@ pub(crate) fn select(client: &Client, problem: &RowProblem) -> Result<Routine, K
     let planes = client.features().plane.contains(Plane::Ops);
     let few = problem.cols < DELEGATE_COLS && problem.k <= DELEGATE_SELECTED;
     let long = problem.cols >= SAMPLED_COLS;
-    let filters = problem.cols >= FILTER_COLS && problem.rows >= FILTER_ROWS;
+    let many = problem.cols >= FILTER_COLS && problem.rows >= FILTER_ROWS;
+    let filters = many || problem.cols >= FILTER_LONG_COLS;
     let preferred: &[Routine] = match (planes, few, long) {
         (true, _, _) if filters => &[Routine::Filter, Routine::Sampled, Routine::Block],
         (true, _, _) if problem.ragged => {
@@ -318,6 +321,12 @@ fn check_lists(plane: usize, width: usize) -> Result<(), String> {
     }
 }
 
+/// Whether `filter` runs, and precedes other routines.
+pub(crate) fn filters_long_rows(client: &Client, input: &Rows, options: &TopkOptions) -> bool {
+    let problem = RowProblem::new(client, input, options);
+    problem.cols >= FILTER_LONG_COLS && check_filter(client, &problem).is_ok()
+}
+
 fn check_filter(client: &Client, problem: &RowProblem) -> Result<(), String> {
     let plane = check_candidates(client, problem)?;
     let RowProblem { k, cols, width, .. } = *problem;
@@ -409,17 +418,28 @@ pub(crate) struct FilterPlan {
     pub list_items: usize,
 }
 
+impl FilterPlan {
+    fn list(&self) -> usize {
+        self.units as usize * self.list_items
+    }
+}
+
 /// Errs if no list suffices.
 pub(crate) fn filter_plan(client: &Client, k: usize, cols: usize) -> Result<FilterPlan, String> {
-    let units = units_per_cube(client, FILTER_UNITS);
-    let samples = units as usize * FILTER_SAMPLE_ITEMS;
-    let needed = sample_ranks(k, cols, samples).needed.max(samples).min(cols.max(samples));
-    let most = FILTER_LIST / units as usize;
-    let list_items = needed.div_ceil(units as usize).next_power_of_two();
-    match list_items <= most {
-        true => Ok(FilterPlan { units, list_items }),
+    let [few, many] = [FILTER_UNITS, LONG_FILTER_UNITS].map(|wanted| {
+        let units = units_per_cube(client, wanted);
+        let samples = units as usize * FILTER_SAMPLE_ITEMS;
+        let needed = sample_ranks(k, cols, samples).needed.max(samples).min(cols.max(samples));
+        let list_items = needed.div_ceil(units as usize).next_power_of_two();
+        FilterPlan { units, list_items }
+    });
+    let plan =
+        if few.list() <= FILTER_SHORT_LIST || few.list() <= many.list() { few } else { many };
+    match plan.list() <= FILTER_LIST {
+        true => Ok(plan),
         false => Err(format!(
-            "k = {k} of {cols} needs a list of {needed} columns, it holds {FILTER_LIST}"
+            "k = {k} of {cols} needs a list of {} columns; the most is {FILTER_LIST}",
+            plan.list()
         )),
     }
 }

@@ -12,6 +12,8 @@ pub(crate) const SAMPLED_COLS: usize = 1 << 13;
 /// From here `filter` does, for as many rows.
 pub(crate) const FILTER_COLS: usize = 1 << 16;
 pub(crate) const FILTER_ROWS: usize = 256;
+/// From here for any number of rows.
+pub(crate) const FILTER_LONG_COLS: usize = 1 << 19;
 /// `delegate` precedes all for shorter rows.
 pub(crate) const DELEGATE_COLS: usize = 1 << 14;
 pub(crate) const DELEGATE_SELECTED: usize = 32;
@@ -80,6 +82,9 @@ pub(crate) const SAMPLE_MARGIN: f64 = 4.0;
 pub(crate) const SAMPLE_SLACK: f64 = 6.0;
 /// Of the cubes that sample a row and filter a tile.
 pub(crate) const FILTER_UNITS: u32 = 256;
+/// Where the list would exceed [`FILTER_SHORT_LIST`]: a larger sample shortens it.
+pub(crate) const LONG_FILTER_UNITS: u32 = 512;
+pub(crate) const FILTER_SHORT_LIST: usize = 1 << 13;
 pub(crate) const FILTER_SAMPLE_ITEMS: usize = 16;
 /// Loads of a sample that are neighbors, for whole sectors.
 pub(crate) const FILTER_TOGETHER: u32 = 4;
@@ -87,6 +92,8 @@ pub(crate) const FILTER_TOGETHER: u32 = 4;
 pub(crate) const TILE_STEPS: usize = 4;
 /// Tiles that keep a multiprocessor busy.
 pub(crate) const BUSY_TILES: usize = 8;
+/// Loads of a list in flight.
+pub(crate) const LIST_AHEAD: usize = 4;
 /// Longest list of a row.
 pub(crate) const FILTER_LIST: usize = 1 << 14;
 /// Per unit of `sampled`.

@@ -29,7 +29,7 @@ use crate::{
             Cursor, KeyBracket, KeyRange, SearchParams, SearchRow, SearchRowExpand, Threshold,
             find_threshold,
         },
-        tuning::{CUBE_ITEMS, FILTER_TOGETHER, TILE_ITEMS},
+        tuning::{CUBE_ITEMS, FILTER_TOGETHER, LIST_AHEAD, TILE_ITEMS},
     },
 };
 
@@ -295,13 +295,9 @@ impl<E: Element> TileList<E> {
             level = cube.sum::<u32>(level_count);
         }
         let mut start = Shared::<[u32]>::new_slice(4usize);
+        let mut place = 0u32;
         if UNIT_POS == 0 {
-            let place = listed.fetch_add(count);
-            start[0] = place;
-            let entry = self.entry(number);
-            lists.table[entry] = place;
-            lists.table[entry + 1] = count;
-            lists.table[entry + 2] = level;
+            place = listed.fetch_add(count);
         }
         // Columns in order, so that stores are of neighbors. Longer lists than fit are not read.
         let capacity = comptime!(self.config.capacity() as u32);
@@ -309,17 +305,25 @@ impl<E: Element> TileList<E> {
         for step in 0..comptime!(steps as usize) {
             let first = own + comptime!(step as u32 * step_cols);
             let first = first + UNIT_POS_X * comptime!(TILE_ITEMS as u32);
-            let mut place = before_plane + before[step];
+            let mut slot = before_plane + before[step];
             let mut rest = ordered[step];
             while rest != 0 {
                 let lowest = rest & (!rest + 1);
-                if place < capacity {
+                if slot < capacity {
                     let column = first + (lowest - 1).count_ones();
-                    scratch[place as usize] = E::Key::cast_from(column - self.head);
+                    scratch[slot as usize] = E::Key::cast_from(column - self.head);
                 }
-                place += 1;
+                slot += 1;
                 rest ^= lowest;
             }
+        }
+        // The place has arrived meanwhile.
+        if UNIT_POS == 0 {
+            start[0] = place;
+            let entry = self.entry(number);
+            lists.table[entry] = place;
+            lists.table[entry + 1] = count;
+            lists.table[entry + 2] = level;
         }
         sync_cube();
         let row = self.elements(elements);
@@ -327,11 +331,25 @@ impl<E: Element> TileList<E> {
         let count = min(count, capacity - min(first, capacity));
         let mut place = UNIT_POS;
         while place < count {
-            let column = u32::cast_from(scratch[place as usize]);
-            let target = self.start() + (first + place) as usize;
-            lists.columns[target] = column;
-            lists.values[target] = row.value(column);
-            place += units;
+            let mut columns = Sequence::<u32>::new();
+            let mut values = Sequence::<E>::new();
+            #[unroll]
+            for load in 0..LIST_AHEAD {
+                let inside = min(place + comptime!(load as u32 * units), count - 1);
+                let column = u32::cast_from(scratch[inside as usize]);
+                columns.push(column);
+                values.push(row.value(column));
+            }
+            #[unroll]
+            for load in 0..LIST_AHEAD {
+                let own = place + comptime!(load as u32 * units);
+                if own < count {
+                    let target = self.start() + (first + own) as usize;
+                    lists.columns[target] = columns[load];
+                    lists.values[target] = values[load];
+                }
+            }
+            place += comptime!(LIST_AHEAD as u32 * units);
         }
     }
 
@@ -353,45 +371,31 @@ impl<E: Element> TileList<E> {
         let enough_level = self.kind == KEY && above < k && above + level >= k;
         if above <= self.sizes.capacity && (above >= k || enough_level) {
             if above >= k {
-                let mut position = UNIT_POS;
-                while position < above {
-                    let found = self.candidate(&row, lists, &before, position, tiles);
-                    keys[position as usize] = ordered_key::<E>(found.value, memory.search.largest);
-                    position += units;
-                }
+                self.load_keys(&row, lists, &before, above, keys);
                 sync_cube();
                 let team = Team::new(above, comptime!(self.config.list));
                 let list = ListRow::<E> { keys: keys.clone(), team, units };
                 let threshold =
                     find_threshold::<E, ListRow<E>>(&list, &output.request.params, memory.search);
-                let quota = k - threshold.above;
-                let mut totals = Cursor { above: 0u32.runtime(), level: 0u32.runtime() };
-                let mut first = UNIT_POS * CUBE_ITEMS;
-                let mut tile = 0u32;
-                while tile < above {
-                    let mut own = Cursor { above: 0u32.runtime(), level: 0u32.runtime() };
-                    for item in 0..CUBE_ITEMS {
-                        if first + item < above {
-                            own.place::<E::Key>(keys[(first + item) as usize], &threshold, quota);
+                keep_selected::<E>(keys, &threshold, k, team, units);
+                sync_cube();
+                let mut slot = UNIT_POS;
+                while slot < k {
+                    let mut found = Sequence::<Candidate<E>>::new();
+                    #[unroll]
+                    for load in 0..LIST_AHEAD {
+                        let inside = min(slot + comptime!(load as u32 * units), k - 1);
+                        let position = u32::cast_from(keys[inside as usize]);
+                        found.push(self.candidate(&row, lists, &before, position, tiles));
+                    }
+                    #[unroll]
+                    for load in 0..LIST_AHEAD {
+                        let own = slot + comptime!(load as u32 * units);
+                        if own < k {
+                            found[load].write::<I>(output, own);
                         }
                     }
-                    let packed = own.packed();
-                    let earlier = team.prefix_sum(packed);
-                    let mut cursor = totals.after(earlier);
-                    for item in 0..CUBE_ITEMS {
-                        let position = first + item;
-                        if position < above {
-                            let key = keys[position as usize];
-                            let placement = cursor.place::<E::Key>(key, &threshold, quota);
-                            if placement.member {
-                                let found = self.candidate(&row, lists, &before, position, tiles);
-                                found.write::<I>(output, placement.position);
-                            }
-                        }
-                    }
-                    totals.skip(team.sum::<u32>(packed));
-                    tile += comptime!(units * CUBE_ITEMS);
-                    first += comptime!(units * CUBE_ITEMS);
+                    slot += comptime!(LIST_AHEAD as u32 * units);
                 }
             } else {
                 // The tiles that hold the first equal elements, then the rest of the list.
@@ -418,6 +422,49 @@ impl<E: Element> TileList<E> {
             }
         } else {
             select_in_memory::<E, I>(elements, output, units);
+        }
+    }
+
+    /// Reads the list as it lies in memory, and puts its keys in index order.
+    fn load_keys(
+        &self,
+        row: &RowElements<E>,
+        lists: &Lists<E>,
+        before: &CountsBefore,
+        above: u32,
+        keys: &mut Shared<[E::Key]>,
+    ) {
+        let largest = comptime!(self.config.memory.search.largest);
+        let units = comptime!(self.config.list.lanes);
+        let tile_cols = comptime!(self.tiling.cols(units));
+        let mut place = UNIT_POS;
+        if self.kind == NONE {
+            while place < above {
+                keys[place as usize] = ordered_key::<E>(row.value(place), largest);
+                place += units;
+            }
+        } else {
+            while place < above {
+                let mut values = Sequence::<E>::new();
+                let mut columns = Sequence::<u32>::new();
+                #[unroll]
+                for load in 0..LIST_AHEAD {
+                    let inside = min(place + comptime!(load as u32 * units), above - 1);
+                    let source = self.start() + inside as usize;
+                    values.push(lists.values[source]);
+                    columns.push(lists.columns[source]);
+                }
+                #[unroll]
+                for load in 0..LIST_AHEAD {
+                    let listed = place + comptime!(load as u32 * units);
+                    if listed < above {
+                        let tile = (columns[load] + self.head) / tile_cols;
+                        let position = listed - before.shift[tile as usize];
+                        keys[position as usize] = ordered_key::<E>(values[load], largest);
+                    }
+                }
+                place += comptime!(LIST_AHEAD as u32 * units);
+            }
         }
     }
 
@@ -499,6 +546,53 @@ impl<E: Element> TileList<E> {
     }
 }
 
+/// Replaces the first `k` keys by the positions of the selected ones, in order.
+#[cube]
+fn keep_selected<E: Element>(
+    keys: &mut Shared<[E::Key]>,
+    threshold: &Threshold<E::Key>,
+    k: u32,
+    team: Team,
+    #[comptime] units: u32,
+) {
+    let quota = k - threshold.above;
+    let mut totals = Cursor { above: 0u32.runtime(), level: 0u32.runtime() };
+    let mut tile = 0u32;
+    while tile < team.cols {
+        let first = tile + UNIT_POS * CUBE_ITEMS;
+        let mut above = 0u32;
+        let mut level = 0u32;
+        #[unroll]
+        for item in 0..CUBE_ITEMS {
+            if first + item < team.cols {
+                let key = keys[(first + item) as usize];
+                let is_above = key > threshold.high;
+                let bit = comptime!(1u32 << item);
+                above |= select(is_above, bit, 0u32);
+                level |= select(key >= threshold.low && !is_above, bit, 0u32);
+            }
+        }
+        let counts = Cursor { above: above.count_ones(), level: level.count_ones() };
+        let packed = counts.packed();
+        // Waits for all units, so that slots, which never pass their positions, are free.
+        let mut cursor = totals.after(team.prefix_sum(packed));
+        let mut rest = above | level;
+        while rest != 0 {
+            let lowest = rest & (!rest + 1);
+            let is_above = above & lowest != 0;
+            if is_above || cursor.level < quota {
+                let slot = cursor.above + min(cursor.level, quota);
+                keys[slot as usize] = E::Key::cast_from(first + (lowest - 1).count_ones());
+            }
+            cursor.above += select(is_above, 1u32, 0u32);
+            cursor.level += select(is_above, 0u32, 1u32);
+            rest ^= lowest;
+        }
+        totals.skip(team.sum::<u32>(packed));
+        tile += comptime!(units * CUBE_ITEMS);
+    }
+}
+
 #[derive(CubeType, Clone, Copy)]
 struct Candidate<E: Element> {
     column: u32,
@@ -520,7 +614,7 @@ impl<E: Element> Candidate<E> {
 struct CountsBefore {
     above: Shared<[u32]>,
     level: Shared<[u32]>,
-    /// From a position in index order to a place in the list.
+    /// From a position in index order to a place in the list, modulo 2^32.
     shift: Shared<[u32]>,
 }
 
@@ -535,16 +629,28 @@ struct ListRow<E: Element> {
 }
 
 #[cube]
+impl<E: Element> ListRow<E> {
+    /// The key of a load of a round that starts at `position`, or `other` past the end.
+    fn key(&self, position: u32, #[comptime] load: usize, other: E::Key) -> E::Key {
+        let own = position + comptime!(load as u32 * self.units);
+        let inside = min(own, self.team.cols - 1);
+        select(own < self.team.cols, self.keys[inside as usize], other)
+    }
+}
+
+#[cube]
 impl<E: Element> SearchRow<E> for ListRow<E> {
     fn bracket(&self, _k: u32) -> KeyBracket<E::Key> {
         let mut low = E::Key::max_value();
         let mut high = E::Key::min_value();
         let mut position = UNIT_POS;
         while position < self.team.cols {
-            let key = self.keys[position as usize];
-            low = min(low, key);
-            high = max(high, key);
-            position += self.units;
+            #[unroll]
+            for load in 0..LIST_AHEAD {
+                low = min(low, self.key(position, load, E::Key::max_value()));
+                high = max(high, self.key(position, load, E::Key::min_value()));
+            }
+            position += comptime!(LIST_AHEAD as u32 * self.units);
         }
         KeyBracket::<E::Key> {
             low: self.team.min::<E::Key>(low),
@@ -562,8 +668,12 @@ impl<E: Element> SearchRow<E> for ListRow<E> {
         let mut count = 0u32;
         let mut position = UNIT_POS;
         while position < self.team.cols {
-            count += select(self.keys[position as usize] >= key, 1u32, 0u32);
-            position += self.units;
+            #[unroll]
+            for load in 0..LIST_AHEAD {
+                let own = self.key(position, load, E::Key::min_value());
+                count += select(own >= key, 1u32, 0u32);
+            }
+            position += comptime!(LIST_AHEAD as u32 * self.units);
         }
         self.team.sum::<u32>(count)
     }
@@ -572,9 +682,12 @@ impl<E: Element> SearchRow<E> for ListRow<E> {
         let mut greatest = E::Key::min_value();
         let mut position = UNIT_POS;
         while position < self.team.cols {
-            let other = self.keys[position as usize];
-            greatest = max(greatest, select(other <= key, other, greatest));
-            position += self.units;
+            #[unroll]
+            for load in 0..LIST_AHEAD {
+                let other = self.key(position, load, E::Key::min_value());
+                greatest = max(greatest, select(other <= key, other, greatest));
+            }
+            position += comptime!(LIST_AHEAD as u32 * self.units);
         }
         self.team.max::<E::Key>(greatest)
     }

@@ -47,6 +47,7 @@ use crate::{
     topk::{
         key::{Element, require_element, require_index, with_element},
         options::{Method, TopkOptions},
+        plan::filters_long_rows,
         types::{MAX_COLS, Routine, Rows},
     },
 };
@@ -72,7 +73,11 @@ pub(crate) fn takes_rows(
     if rows == 1 && cols > MAX_COLS {
         return true;
     }
-    let small_k = options.k <= LONG_ROW_MAX_K && options.k * LONG_ROW_MIN_LENGTH_PER_K <= cols;
+    let large_k = options.k > LONG_ROW_MAX_K;
+    if large_k && cols <= MAX_COLS && filters_long_rows(client, input, options) {
+        return false;
+    }
+    let small_k = !large_k && options.k * LONG_ROW_MIN_LENGTH_PER_K <= cols;
     let single = rows == 1 && small_k && cols > Tuning::default().row;
     // Devices require aligned buffer offsets.
     let step = input.row_stride * input.dtype.size();
