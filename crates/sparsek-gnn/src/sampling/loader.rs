@@ -3,25 +3,16 @@
 //! ```text
 //! order:    the seed nodes, shuffled by the epoch's seed
 //! batch i:  chunk i of the order, sampled with the epoch's seed + i
-//! worker w: samples batches w, w + workers, w + 2 · workers, … into a queue of its own
-//! iterator: reads queue i mod workers
 //! ```
-//!
-//! No batch depends on another, so neither order nor content depends on scheduling.
-use std::{
-    iter::FusedIterator,
-    num::NonZeroUsize,
-    panic::resume_unwind,
-    sync::{
-        Arc,
-        mpsc::{Receiver, sync_channel},
-    },
-    thread::{self, JoinHandle},
-};
+use std::{iter::FusedIterator, num::NonZeroUsize, sync::Arc, thread};
 
 use rand::{SeedableRng, rngs::Xoshiro256PlusPlus, seq::SliceRandom};
 
-use super::{neighbor::sample, types::Batch};
+use super::{
+    ahead::{Ahead, Plan},
+    neighbor::sample,
+    types::Batch,
+};
 use crate::graph::Graph;
 
 /// Most workers by default.
@@ -134,31 +125,19 @@ impl NeighborLoader {
         if self.shuffle {
             order.shuffle(&mut Xoshiro256PlusPlus::seed_from_u64(seed));
         }
-        let count = self.batches();
-        let plan = Plan {
+        let plan = EpochPlan {
             graph: self.graph.clone(),
             fanouts: self.fanouts.clone(),
             order,
             batch_size: self.batch_size,
             seed,
         };
-        let plan = Arc::new(plan);
-        let workers = self.workers.min(count);
-        let started: Result<Vec<Worker>, _> = (0..workers)
-            .map(|first| {
-                Worker::start(plan.clone(), (first..count).step_by(workers), self.prefetch)
-            })
-            .collect();
-        let source = match started {
-            Ok(workers) if !workers.is_empty() => Source::Workers(workers),
-            _ => Source::Local { place: plan.no_places(), plan },
-        };
-        NeighborBatches { source, next: 0, count }
+        NeighborBatches(Ahead::new(plan, self.batches(), self.workers, self.prefetch))
     }
 }
 
 /// What the batches of an epoch depend on.
-struct Plan {
+struct EpochPlan {
     graph: Graph,
     fanouts: Arc<[usize]>,
     order: Vec<u32>,
@@ -166,12 +145,16 @@ struct Plan {
     seed: u64,
 }
 
-impl Plan {
-    fn no_places(&self) -> Vec<u32> {
+impl Plan for EpochPlan {
+    type Item = Batch;
+    /// The place of each node in the batch.
+    type Scratch = Vec<u32>;
+
+    fn scratch(&self) -> Vec<u32> {
         vec![u32::MAX; self.graph.nodes()]
     }
 
-    fn batch(&self, at: usize, place: &mut [u32]) -> Batch {
+    fn item(&self, at: usize, place: &mut Vec<u32>) -> Batch {
         let first = at * self.batch_size;
         let end = self.order.len().min(first.saturating_add(self.batch_size));
         let nodes = &self.order[first..end];
@@ -179,79 +162,18 @@ impl Plan {
     }
 }
 
-struct Worker {
-    batches: Receiver<Batch>,
-    thread: JoinHandle<()>,
-}
-
-impl Worker {
-    fn start(
-        plan: Arc<Plan>,
-        places: impl Iterator<Item = usize> + Send + 'static,
-        prefetch: usize,
-    ) -> std::io::Result<Self> {
-        // A batch that waits for room is one ahead too.
-        let (sender, batches) = sync_channel(prefetch - 1);
-        let work = move || {
-            let mut place = plan.no_places();
-            for at in places {
-                if sender.send(plan.batch(at, &mut place)).is_err() {
-                    return;
-                }
-            }
-        };
-        let thread = thread::Builder::new().name("sparsek-sampler".to_string()).spawn(work)?;
-        Ok(Self { batches, thread })
-    }
-}
-
-enum Source {
-    Workers(Vec<Worker>),
-    Local { plan: Arc<Plan>, place: Vec<u32> },
-}
-
 /// Batches of an epoch, from [`NeighborLoader::epoch`].
-pub struct NeighborBatches {
-    source: Source,
-    next: usize,
-    count: usize,
-}
-
-impl NeighborBatches {
-    /// Stops the workers and waits for them; returns a panic.
-    fn stop(&mut self) -> thread::Result<()> {
-        self.next = self.count;
-        let Source::Workers(workers) = &mut self.source else {
-            return Ok(());
-        };
-        // All receivers close before the first wait.
-        let threads: Vec<_> = workers.drain(..).map(|worker| worker.thread).collect();
-        threads.into_iter().map(JoinHandle::join).fold(Ok(()), Result::and)
-    }
-}
+pub struct NeighborBatches(Ahead<EpochPlan>);
 
 impl Iterator for NeighborBatches {
     type Item = Batch;
 
     fn next(&mut self) -> Option<Batch> {
-        if self.next == self.count {
-            return None;
-        }
-        let batch = match &mut self.source {
-            Source::Local { plan, place } => Ok(plan.batch(self.next, place)),
-            Source::Workers(workers) => workers[self.next % workers.len()].batches.recv(),
-        };
-        let Ok(batch) = batch else {
-            let panic = self.stop().expect_err("a worker ends early by a panic only");
-            resume_unwind(panic)
-        };
-        self.next += 1;
-        Some(batch)
+        self.0.next()
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        let left = self.count - self.next;
-        (left, Some(left))
+        self.0.size_hint()
     }
 }
 
@@ -259,18 +181,11 @@ impl ExactSizeIterator for NeighborBatches {}
 
 impl FusedIterator for NeighborBatches {}
 
-impl Drop for NeighborBatches {
-    fn drop(&mut self) {
-        // A panic that no batch waited for ends with its worker.
-        let _ = self.stop();
-    }
-}
-
 impl std::fmt::Debug for NeighborBatches {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("NeighborBatches")
-            .field("next", &self.next)
-            .field("count", &self.count)
+            .field("next", &self.0.position())
+            .field("left", &self.len())
             .finish_non_exhaustive()
     }
 }

@@ -1,5 +1,6 @@
 //! Parts of graphs that exceed a device: [`NeighborLoader`] and [`NeighborSampler`] sample
 //! neighborhoods, [`RandomWalk`] walks, [`Partition`] induces.
+pub(crate) mod ahead;
 mod loader;
 mod neighbor;
 mod partition;

@@ -115,7 +115,8 @@ pub enum Batching {
         /// Training nodes per step.
         nodes: usize,
     },
-    /// Parts and edges between them, regrouped every epoch.
+    /// Parts and edges between them, regrouped every epoch. Up to four threads prepare a step each,
+    /// with its graphs on the host.
     Parts {
         /// Parts of the graph.
         parts: usize,

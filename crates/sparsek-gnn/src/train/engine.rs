@@ -1,5 +1,5 @@
 //! Epochs and evaluation.
-use std::{sync::Arc, thread};
+use std::{num::NonZeroUsize, sync::Arc, thread};
 
 use burn::tensor::{Device, Tensor, read_sync};
 use rand::{SeedableRng, rngs::Xoshiro256PlusPlus, seq::SliceRandom};
@@ -16,8 +16,12 @@ use super::{
 };
 use crate::{
     datasets::NodeDataset,
+    graph::Graph,
     nn::NodeModel,
-    sampling::{Batch, NeighborLoader, Partition, PartitionMethod},
+    sampling::{
+        Batch, NeighborLoader, Partition, PartitionMethod,
+        ahead::{Ahead, Plan},
+    },
 };
 
 pub(super) struct Engine<'a> {
@@ -29,8 +33,13 @@ pub(super) struct Engine<'a> {
     /// All nodes, unless everything is batched.
     whole: Option<DeviceData>,
     splits: Option<Splits>,
-    partition: Option<Partition>,
+    partition: Option<Arc<Partition>>,
+    /// Per node; for parts.
+    trains: Arc<[bool]>,
 }
+
+/// Most threads that induce batches of parts, each a step ahead.
+const MAX_WORKERS: usize = 4;
 
 impl<'a> Engine<'a> {
     pub(super) fn new(
@@ -47,10 +56,14 @@ impl<'a> Engine<'a> {
             Batching::Parts { parts, clustered, .. } => {
                 let method =
                     if clustered { PartitionMethod::Clusters } else { PartitionMethod::Random };
-                Some(Partition::new(host.graph(), parts, method, config.seed))
+                Some(Arc::new(Partition::new(host.graph(), parts, method, config.seed)))
             }
             _ => None,
         };
+        let mut trains = vec![false; if partition.is_some() { host.nodes() } else { 0 }];
+        if partition.is_some() {
+            host.train().iter().for_each(|&node| trains[node as usize] = true);
+        }
         Self {
             host,
             config,
@@ -61,6 +74,7 @@ impl<'a> Engine<'a> {
             splits: evaluates_whole.then(|| Splits::new(host, score.clone(), device)),
             score,
             partition,
+            trains: trains.into(),
         }
     }
 
@@ -88,18 +102,9 @@ impl<'a> Engine<'a> {
                 }
             }
             Batching::Full | Batching::Parts { .. } => {
-                let mut trains = vec![false; self.host.nodes()];
-                self.host.train().iter().for_each(|&node| trains[node as usize] = true);
-                let places = |batch: Batch| {
-                    let all = (0u32..).zip(&batch.nodes);
-                    let train = all.filter(|&(_, &node)| trains[node as usize]);
-                    let places: Vec<u32> = train.map(|(at, _)| at).collect();
-                    (batch, places)
-                };
                 let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-                for groups in self.groups(running.0.devices().len(), Some(&mut rng)) {
-                    let batches = self.induced(&groups).into_iter().map(places);
-                    running = self.step(running, lr, &batches.collect::<Vec<_>>())?;
+                for batches in self.induced(running.0.devices().len(), Some(&mut rng)) {
+                    running = self.step(running, lr, &batches)?;
                 }
             }
         }
@@ -133,10 +138,11 @@ impl<'a> Engine<'a> {
         Ok((replicas, sum + loss * part))
     }
 
-    /// Parts per step and device; `rng` shuffles.
-    fn groups(&self, devices: usize, rng: Option<&mut Xoshiro256PlusPlus>) -> Vec<Vec<Vec<usize>>> {
-        let parts = self.partition.as_ref().map_or(0, Partition::parts);
-        let mut order: Vec<usize> = (0..parts).collect();
+    /// A batch per device of each step, made ahead; `rng` shuffles the parts, to train.
+    fn induced(&self, devices: usize, rng: Option<&mut Xoshiro256PlusPlus>) -> Ahead<PartsPlan> {
+        let partition = self.partition.clone().expect("batches of parts");
+        let mut order: Vec<usize> = (0..partition.parts()).collect();
+        let trains = rng.is_some().then(|| self.trains.clone());
         if let Some(rng) = rng {
             order.shuffle(rng);
         }
@@ -148,24 +154,12 @@ impl<'a> Engine<'a> {
             let shares = step.chunks(step.len() / devices);
             shares.map(<[usize]>::to_vec).collect()
         };
-        order.chunks(together * devices).map(share).collect()
-    }
-
-    /// In parallel.
-    fn induced(&self, groups: &[Vec<usize>]) -> Vec<Batch> {
-        let Some(partition) = &self.partition else {
-            return Vec::new();
-        };
-        let graph = self.host.graph();
-        if let [group] = groups {
-            return vec![partition.batch(graph, group)];
-        }
-        thread::scope(|scope| {
-            let running: Vec<_> =
-                groups.iter().map(|group| scope.spawn(|| partition.batch(graph, group))).collect();
-            let batches = running.into_iter().map(|batch| batch.join());
-            batches.map(|batch| batch.expect("every part exists")).collect()
-        })
+        let steps: Vec<Vec<Vec<usize>>> = order.chunks(together * devices).map(share).collect();
+        let count = steps.len();
+        let graph = self.host.graph().clone();
+        let plan = PartsPlan { graph, partition, trains, steps };
+        let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        Ahead::new(plan, count, cores.min(MAX_WORKERS), 1)
     }
 
     /// Without dropout; full-graph evaluation computes a missing `loss`.
@@ -229,11 +223,40 @@ impl<'a> Engine<'a> {
                 }
             }
             Batching::Full | Batching::Parts { .. } => {
-                for parts in self.groups(1, None).iter().flat_map(|step| self.induced(step)) {
+                for (parts, _) in self.induced(1, None).flatten() {
                     batch(parts).await?;
                 }
             }
         }
         Ok(all)
+    }
+}
+
+/// The steps of an epoch: parts per device.
+struct PartsPlan {
+    graph: Graph,
+    partition: Arc<Partition>,
+    /// Per node, to train.
+    trains: Option<Arc<[bool]>>,
+    steps: Vec<Vec<Vec<usize>>>,
+}
+
+impl Plan for PartsPlan {
+    /// A batch and its training positions per device.
+    type Item = Vec<(Batch, Vec<u32>)>;
+    type Scratch = ();
+
+    fn scratch(&self) {}
+
+    fn item(&self, at: usize, (): &mut ()) -> Self::Item {
+        let batch = |parts: &Vec<usize>| {
+            let batch = self.partition.batch(&self.graph, parts);
+            let places = self.trains.as_ref().map_or_else(Vec::new, |trains| {
+                let all = (0u32..).zip(&batch.nodes);
+                all.filter(|&(_, &node)| trains[node as usize]).map(|(at, _)| at).collect()
+            });
+            (batch, places)
+        };
+        self.steps[at].iter().map(batch).collect()
     }
 }

@@ -1,0 +1,135 @@
+//! Items made ahead by threads.
+//!
+//! ```text
+//! worker w: makes items w, w + workers, w + 2 · workers, … into a queue of its own
+//! iterator: reads queue i mod workers
+//! ```
+//!
+//! No item depends on another, so neither order nor content depends on scheduling.
+use std::{
+    iter::FusedIterator,
+    panic::resume_unwind,
+    sync::{
+        Arc,
+        mpsc::{Receiver, sync_channel},
+    },
+    thread::{self, JoinHandle},
+};
+
+/// What the items of an epoch depend on.
+pub(crate) trait Plan: Send + Sync + 'static {
+    type Item: Send + 'static;
+    /// Memory of a worker.
+    type Scratch;
+
+    fn scratch(&self) -> Self::Scratch;
+    fn item(&self, at: usize, scratch: &mut Self::Scratch) -> Self::Item;
+}
+
+struct Worker<T> {
+    items: Receiver<T>,
+    thread: JoinHandle<()>,
+}
+
+impl<T: Send + 'static> Worker<T> {
+    fn start<P: Plan<Item = T>>(
+        plan: Arc<P>,
+        places: impl Iterator<Item = usize> + Send + 'static,
+        prefetch: usize,
+    ) -> std::io::Result<Self> {
+        // An item that waits for room is one ahead too.
+        let (sender, items) = sync_channel(prefetch - 1);
+        let work = move || {
+            let mut scratch = plan.scratch();
+            for at in places {
+                if sender.send(plan.item(at, &mut scratch)).is_err() {
+                    return;
+                }
+            }
+        };
+        let thread = thread::Builder::new().name("sparsek-sampler".to_string()).spawn(work)?;
+        Ok(Self { items, thread })
+    }
+}
+
+enum Source<P: Plan> {
+    Workers(Vec<Worker<P::Item>>),
+    Local { plan: Arc<P>, scratch: P::Scratch },
+}
+
+/// Items in order.
+pub(crate) struct Ahead<P: Plan> {
+    source: Source<P>,
+    next: usize,
+    count: usize,
+}
+
+impl<P: Plan> Ahead<P> {
+    /// Starts the workers, each `prefetch > 0` items ahead; dropping the iterator stops them. A
+    /// worker's panic resumes in `next`. Without workers, or where no thread starts, the iterator
+    /// makes the items.
+    pub fn new(plan: P, count: usize, workers: usize, prefetch: usize) -> Self {
+        let plan = Arc::new(plan);
+        let workers = workers.min(count);
+        let started: Result<Vec<_>, _> = (0..workers)
+            .map(|first| Worker::start(plan.clone(), (first..count).step_by(workers), prefetch))
+            .collect();
+        let source = match started {
+            Ok(workers) if !workers.is_empty() => Source::Workers(workers),
+            _ => Source::Local { scratch: plan.scratch(), plan },
+        };
+        Self { source, next: 0, count }
+    }
+
+    /// Items read so far.
+    pub fn position(&self) -> usize {
+        self.next
+    }
+
+    /// Stops the workers and waits for them; returns a panic.
+    fn stop(&mut self) -> thread::Result<()> {
+        self.next = self.count;
+        let Source::Workers(workers) = &mut self.source else {
+            return Ok(());
+        };
+        // All receivers close before the first wait.
+        let threads: Vec<_> = workers.drain(..).map(|worker| worker.thread).collect();
+        threads.into_iter().map(JoinHandle::join).fold(Ok(()), Result::and)
+    }
+}
+
+impl<P: Plan> Iterator for Ahead<P> {
+    type Item = P::Item;
+
+    fn next(&mut self) -> Option<P::Item> {
+        if self.next == self.count {
+            return None;
+        }
+        let item = match &mut self.source {
+            Source::Local { plan, scratch } => Ok(plan.item(self.next, scratch)),
+            Source::Workers(workers) => workers[self.next % workers.len()].items.recv(),
+        };
+        let Ok(item) = item else {
+            let panic = self.stop().expect_err("a worker ends early by a panic only");
+            resume_unwind(panic)
+        };
+        self.next += 1;
+        Some(item)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = self.count - self.next;
+        (left, Some(left))
+    }
+}
+
+impl<P: Plan> ExactSizeIterator for Ahead<P> {}
+
+impl<P: Plan> FusedIterator for Ahead<P> {}
+
+impl<P: Plan> Drop for Ahead<P> {
+    fn drop(&mut self) {
+        // A panic that no item waited for ends with its worker.
+        let _ = self.stop();
+    }
+}
