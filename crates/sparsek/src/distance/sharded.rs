@@ -11,13 +11,12 @@
 use std::ops::Range;
 #[cfg(not(target_family = "wasm"))]
 use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    sync::{Mutex, PoisonError, mpsc},
+    thread,
 };
 
 use burn::tensor::{Device, Int, IntDType, Tensor};
-#[cfg(not(target_family = "wasm"))]
-use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use super::{
     error::DistanceError,
@@ -32,7 +31,7 @@ use crate::sparse::{Csr, CsrError};
 /// Brute-force nearest neighbors among rows that are divided over several devices.
 ///
 /// [`NearestNeighbors`] for an index that one device does not hold, or searches too slowly. Devices
-/// search at the same time, a thread each.
+/// search at the same time, a thread each; searches of several callers share the threads.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -61,7 +60,8 @@ use crate::sparse::{Csr, CsrError};
 /// # Cost
 ///
 /// A search of each shard; 12 bytes per neighbor and shard through the host (f32), and a selection
-/// of k among 2 k elements per query and shard on the first device.
+/// of k among 2 k elements per query and shard on the first device. Each sparse shard of
+/// [`AnySamples`](super::AnySamples) converts dense queries anew.
 #[derive(Clone)]
 pub struct ShardedNeighbors<S: Samples = Csr> {
     shards: Vec<Shard<S>>,
@@ -261,21 +261,25 @@ impl<S: Samples> ShardedNeighbors<S> {
             return self.shards[0].search.kneighbors(Some(&query), 0);
         }
         // Shards of a device, with the queries there. They move before any search begins.
-        let mut groups: Vec<(S, Vec<&Shard<S>>)> = Vec::new();
+        let mut groups: Vec<(S, Vec<Shard<S>>)> = Vec::new();
         for shard in self.shards.iter().filter(|shard| shard.search.index().rows() > 0) {
             let device = shard.search.index().device();
             match groups.iter_mut().find(|(query, _)| query.device() == device) {
-                Some((_, shards)) => shards.push(shard),
-                None => groups.push((query.copy_to(&device)?, vec![shard])),
+                Some((_, shards)) => shards.push(shard.clone()),
+                None => groups.push((query.copy_to(&device)?, vec![shard.clone()])),
             }
         }
-        let found = in_parallel(&groups, |(query, shards)| {
-            let search = |shard: &&Shard<S>| -> Result<(usize, Nearest), DistanceError> {
-                let most = k.min(shard.search.index().rows());
-                Ok((shard.first, shard.search.kneighbors(Some(query), most)?))
-            };
-            shards.iter().map(search).collect::<Result<Vec<_>, _>>()
-        })?;
+        let tasks = groups.into_iter().map(|(query, shards)| {
+            move || {
+                let search = |shard: Shard<S>| -> Result<(usize, Nearest), DistanceError> {
+                    let most = k.min(shard.search.index().rows());
+                    Ok((shard.first, shard.search.kneighbors(Some(&query), most)?))
+                };
+                shards.into_iter().map(search).collect::<Result<Vec<_>, _>>()
+            }
+        });
+        let found = in_parallel(tasks.collect());
+        let found = found.into_iter().collect::<Result<Vec<_>, _>>()?;
         let mut found = found.concat();
         found.sort_by_key(|&(first, _)| first);
         let moved = found.into_iter().map(|(first, (values, indices))| {
@@ -304,54 +308,54 @@ fn check_rows(rows: usize, device: &Device) -> Result<(), DistanceError> {
     }
 }
 
-/// Runs a task for each item on a thread of its own, the last one here.
+/// Runs tasks at the same time, each on a thread of its own, the last one here.
 ///
 /// The threads live on: a CubeCL stream belongs to a thread, and with it the memory that it reuses.
 #[cfg(not(target_family = "wasm"))]
-fn in_parallel<T: Sync, R: Send>(
-    items: &[T],
-    task: impl Fn(&T) -> Result<R, DistanceError> + Sync,
-) -> Result<Vec<R>, DistanceError> {
-    let Some((last, others)) = items.split_last() else {
-        return Ok(Vec::new());
+fn in_parallel<R: Send + 'static>(mut tasks: Vec<impl FnOnce() -> R + Send + 'static>) -> Vec<R> {
+    let Some(last) = tasks.pop() else {
+        return Vec::new();
     };
-    if others.is_empty() {
-        return Ok(vec![task(last)?]);
-    }
-    let results: Vec<Mutex<Option<_>>> = others.iter().map(|_| Mutex::new(None)).collect();
-    let last = threads(others.len()).in_place_scope(|scope| {
-        scope.spawn_broadcast(|_, thread| {
-            let at = thread.index();
-            let result = task(&others[at]);
-            *results[at].lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
-        });
-        task(last)
+    let started: Vec<_> = (tasks.into_iter().enumerate())
+        .map(|(at, task)| {
+            let (sender, result) = mpsc::sync_channel(1);
+            // Nobody listens after a panic of another task.
+            let job = move || drop(sender.send(catch_unwind(AssertUnwindSafe(task))));
+            worker(at).send(Box::new(job)).expect("workers run on");
+            result
+        })
+        .collect();
+    let last = last();
+    let finished = started.into_iter().map(|result| match result.recv() {
+        Ok(Ok(result)) => result,
+        Ok(Err(panic)) => resume_unwind(panic),
+        Err(_) => unreachable!("workers catch panics"),
     });
-    let result = |slot: Mutex<Option<_>>| slot.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let others = results.into_iter().filter_map(result);
-    others.chain([last]).collect()
+    finished.chain([last]).collect()
 }
 
-/// As many threads, started once.
 #[cfg(not(target_family = "wasm"))]
-fn threads(count: usize) -> Arc<ThreadPool> {
-    static POOLS: Mutex<BTreeMap<usize, Arc<ThreadPool>>> = Mutex::new(BTreeMap::new());
-    let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
-    let start = || {
-        let name = |at| format!("sparsek-shard-{at}");
-        let pool = ThreadPoolBuilder::new().num_threads(count).thread_name(name).build();
-        Arc::new(pool.expect("threads for the devices"))
-    };
-    pools.entry(count).or_insert_with(start).clone()
+type Job = Box<dyn FnOnce() + Send>;
+
+/// A thread for each device but one, shared by all searches.
+#[cfg(not(target_family = "wasm"))]
+fn worker(at: usize) -> mpsc::Sender<Job> {
+    static WORKERS: Mutex<Vec<mpsc::Sender<Job>>> = Mutex::new(Vec::new());
+    let mut workers = WORKERS.lock().unwrap_or_else(PoisonError::into_inner);
+    while workers.len() <= at {
+        let (sender, jobs) = mpsc::channel::<Job>();
+        let work = move || jobs.into_iter().for_each(|job| job());
+        let thread = thread::Builder::new().name(format!("sparsek-shard-{}", workers.len()));
+        thread.spawn(work).expect("a thread for a device");
+        workers.push(sender);
+    }
+    workers[at].clone()
 }
 
 /// Browsers have one thread.
 #[cfg(target_family = "wasm")]
-fn in_parallel<T, R>(
-    items: &[T],
-    task: impl Fn(&T) -> Result<R, DistanceError>,
-) -> Result<Vec<R>, DistanceError> {
-    items.iter().map(task).collect()
+fn in_parallel<R>(tasks: Vec<impl FnOnce() -> R>) -> Vec<R> {
+    tasks.into_iter().map(|task| task()).collect()
 }
 
 /// Nearest neighbors of queries among rows that arrive in parts: an index larger than the memory of
