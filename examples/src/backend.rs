@@ -68,6 +68,22 @@ impl Backend {
         let backend = Self { choice, device, name, software };
         Ok((backend, card))
     }
+
+    /// Whether the device computes beside the host, in memory of its own.
+    pub fn has_own_memory(&self) -> bool {
+        !self.software && !matches!(self.choice, Choice::Flex | Choice::Cpu)
+    }
+
+    /// Bytes that the device has left beside ours, if it knows its capacity.
+    pub fn free_memory(&self) -> Option<u64> {
+        #[cfg(feature = "kernels")]
+        if let burn::backend::DispatchDevice::Cube(device) = self.device.as_dispatch() {
+            let all = device.client().properties().memory.max_memory()?;
+            let used = self.device.memory_pool_usage().map_or(0, |pools| pools.bytes_in_use);
+            return Some(all.saturating_sub(used));
+        }
+        None
+    }
 }
 
 impl fmt::Display for Backend {

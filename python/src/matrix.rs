@@ -3,7 +3,7 @@
 use burn::tensor::{DType, Device, Tensor, TensorData};
 use pyo3::prelude::*;
 use sparsek::{
-    distance::{self, Measure, Metric},
+    distance::{self, AnySamples, Measure, Metric},
     io::memory,
     sparse::{Csr, Pattern},
 };
@@ -18,32 +18,7 @@ use crate::{
 /// Rows on a device: a CSR matrix, or dense for a search that takes them so.
 #[pyclass(frozen)]
 pub struct Matrix {
-    pub(crate) rows: Rows,
-}
-
-/// Both kinds of rows.
-#[allow(clippy::large_enum_variant, reason = "there is one per argument")]
-#[derive(Clone)]
-pub enum Rows {
-    Sparse(Csr),
-    Dense(Tensor<2>),
-}
-
-impl Rows {
-    /// The rows as a matrix; dense ones are read.
-    pub fn to_csr(&self) -> Result<Csr, Failure> {
-        match self {
-            Self::Sparse(csr) => Ok(csr.clone()),
-            Self::Dense(rows) => Ok(Csr::from_dense(rows.clone())?),
-        }
-    }
-
-    fn weighted(&self, metric: Metric, weights: &[f64]) -> Result<Self, Failure> {
-        Ok(match self {
-            Self::Sparse(csr) => Self::Sparse(distance::weighted(csr, metric, weights)?),
-            Self::Dense(rows) => Self::Dense(distance::weighted(rows, metric, weights)?),
-        })
-    }
+    pub(crate) rows: AnySamples,
 }
 
 #[pymethods]
@@ -64,7 +39,7 @@ impl Matrix {
         worker::run(py, move |_| {
             let device = device::open(&device)?;
             let pattern = Pattern::new(shape[0], shape[1], indptr, indices)?;
-            Ok(Self { rows: Rows::Sparse(upload(pattern, values, &device)?) })
+            Ok(Self { rows: upload(pattern, values, &device)?.into() })
         })
     }
 
@@ -83,7 +58,8 @@ impl Matrix {
             check_sizes([("rows", shape[0]), ("columns", shape[1])])?;
             let dtype = check_dtype(&values, &device)?;
             let values = TensorData::from_bytes(values.into_bytes(), shape, dtype);
-            Ok(Self { rows: Rows::Dense(Tensor::from_data(values, (&device, dtype))) })
+            let rows = Tensor::<2>::from_data(values, (&device, dtype));
+            Ok(Self { rows: rows.into() })
         })
     }
 
@@ -107,7 +83,7 @@ impl Matrix {
                     return Err(Failure::Type(reason));
                 }
             };
-            Ok(Self { rows: Rows::Sparse(upload(pattern, values, &device)?) })
+            Ok(Self { rows: upload(pattern, values, &device)?.into() })
         })
     }
 
@@ -115,14 +91,17 @@ impl Matrix {
     fn weighted(&self, py: Python<'_>, metric: &str, weights: &Bound<'_, PyAny>) -> PyResult<Self> {
         let (metric, weights) = (parse(metric)?, read::<f64>(weights)?);
         let rows = self.rows.clone();
-        worker::run(py, move |_| Ok(Self { rows: rows.weighted(metric, &weights)? }))
+        worker::run(py, move |_| Ok(Self { rows: distance::weighted(&rows, metric, &weights)? }))
     }
 
     /// The arrays of scipy's CSR format: offsets, columns and values.
     fn to_csr(&self, py: Python<'_>) -> PyResult<(Array, Array, Array)> {
         let rows = self.rows.clone();
         worker::run(py, move |_| {
-            let csr = rows.to_csr()?;
+            let csr = match rows {
+                AnySamples::Sparse(csr) => csr,
+                AnySamples::Dense(rows) => Csr::from_dense(rows)?,
+            };
             let pattern = csr.pattern();
             let ids = |ids: &[u32]| {
                 let ids: Vec<i32> = ids.iter().map(|&id| id as i32).collect();
@@ -137,18 +116,15 @@ impl Matrix {
     /// Rows and columns.
     #[getter]
     fn shape(&self) -> (usize, usize) {
-        match &self.rows {
-            Rows::Sparse(csr) => (csr.rows(), csr.cols()),
-            Rows::Dense(rows) => rows.dims().into(),
-        }
+        (self.rows.rows(), self.rows.cols())
     }
 
     /// Entries of a CSR matrix, explicit zeros included, or `None`.
     #[getter]
     fn nnz(&self) -> Option<usize> {
         match &self.rows {
-            Rows::Sparse(csr) => Some(csr.nnz()),
-            Rows::Dense(_) => None,
+            AnySamples::Sparse(csr) => Some(csr.nnz()),
+            AnySamples::Dense(_) => None,
         }
     }
 }
@@ -164,7 +140,6 @@ pub fn pairwise_distances(
     let metric = parse(metric)?;
     let (x, y) = (x.rows.clone(), y.map(|y| y.rows.clone()));
     worker::run(py, move |_| {
-        let (x, y) = (x.to_csr()?, y.map(|y| y.to_csr()).transpose()?);
         let shape = vec![x.rows(), y.as_ref().unwrap_or(&x).rows()];
         let size = x.dtype().size().max(4);
         let asked = memory::product(&[shape[0], shape[1], size]);

@@ -1,14 +1,11 @@
 //! Nearest neighbors.
 
-use std::{
-    ops::Range,
-    sync::{Arc, OnceLock},
-};
+use std::ops::Range;
 
 use burn::tensor::{DType, Int, Tensor};
 use pyo3::prelude::*;
 use sparsek::{
-    distance::{DistanceError, Metric, NearestNeighbors, Samples},
+    distance::{AnySamples, DistanceError, NearestNeighbors},
     io::memory,
     sparse::Csr,
 };
@@ -17,7 +14,7 @@ use crate::{
     array::{Array, Number, read_back, vector},
     device,
     error::Failure,
-    matrix::{Matrix, Rows, parse},
+    matrix::{Matrix, parse},
     worker::{self, Cancel},
 };
 
@@ -27,41 +24,20 @@ const PART: usize = 16_384;
 /// Rows to search among, and what searches derive from them once.
 #[pyclass(frozen)]
 pub struct Index {
-    searches: Searches,
-}
-
-#[allow(clippy::large_enum_variant, reason = "there is one per index")]
-#[derive(Clone)]
-enum Searches {
-    Sparse(NearestNeighbors),
-    Dense {
-        search: NearestNeighbors<Tensor<2>>,
-        metric: Metric,
-        /// The same rows as a matrix, for sparse queries and radius searches.
-        compressed: Arc<OnceLock<NearestNeighbors>>,
-    },
+    search: NearestNeighbors<AnySamples>,
 }
 
 #[pymethods]
 impl Index {
     #[new]
     fn new(rows: PyRef<'_, Matrix>, metric: &str) -> PyResult<Self> {
-        let metric = parse(metric)?;
-        let searches = match &rows.rows {
-            Rows::Sparse(csr) => Searches::Sparse(NearestNeighbors::fit(csr.clone(), metric)),
-            Rows::Dense(rows) => Searches::Dense {
-                search: NearestNeighbors::fit(rows.clone(), metric),
-                metric,
-                compressed: Arc::default(),
-            },
-        };
-        Ok(Self { searches })
+        Ok(Self { search: NearestNeighbors::fit(rows.rows.clone(), parse(metric)?) })
     }
 
     /// Whether the rows are dense.
     #[getter]
     fn is_dense(&self) -> bool {
-        matches!(self.searches, Searches::Dense { .. })
+        matches!(self.search.index(), AnySamples::Dense(_))
     }
 
     /// Distances and indices of the `k` nearest rows, nearest first. Without a query, the index
@@ -72,11 +48,8 @@ impl Index {
         query: Option<PyRef<'_, Matrix>>,
         k: usize,
     ) -> PyResult<(Array, Array)> {
-        let (searches, query) = (self.searches.clone(), query.map(|query| query.rows.clone()));
-        worker::run(py, move |cancel| match searches.of(query)? {
-            Request::Sparse(search) => search.nearest_of_dtype(k, cancel),
-            Request::Dense(search) => search.nearest_of_dtype(k, cancel),
-        })
+        let search = self.with(query);
+        worker::run(py, move |cancel| search.nearest_of_dtype(k, cancel))
     }
 
     /// Offsets, distances and indices of all rows within a radius, by index.
@@ -86,60 +59,26 @@ impl Index {
         query: Option<PyRef<'_, Matrix>>,
         radius: f64,
     ) -> PyResult<(Array, Array, Array)> {
-        let (searches, query) = (self.searches.clone(), query.map(|query| query.rows.clone()));
-        worker::run(py, move |cancel| {
-            let search = searches.compressed(query)?;
-            match search.search.index().dtype() {
-                DType::F64 => search.within::<f64>(radius, cancel),
-                _ => search.within::<f32>(radius, cancel),
-            }
+        let search = self.with(query);
+        worker::run(py, move |cancel| match search.search.index().dtype() {
+            DType::F64 => search.within::<f64>(radius, cancel),
+            _ => search.within::<f32>(radius, cancel),
         })
     }
 }
 
-impl Searches {
-    /// Adds a query. Dense rows meet dense rows only; all others meet as matrices.
-    fn of(&self, query: Option<Rows>) -> Result<Request, Failure> {
-        let Self::Dense { search, .. } = self else {
-            return Ok(Request::Sparse(self.compressed(query)?));
-        };
-        let query = match query {
-            None => None,
-            Some(Rows::Dense(query)) => Some(query),
-            query => return Ok(Request::Sparse(self.compressed(query)?)),
-        };
-        Ok(Request::Dense(Search { search: search.clone(), query }))
-    }
-
-    /// Adds a query. Dense rows become matrices.
-    fn compressed(&self, query: Option<Rows>) -> Result<Search<Csr>, Failure> {
-        let search = match self {
-            Self::Sparse(search) => search.clone(),
-            Self::Dense { search, metric, compressed } => match compressed.get() {
-                Some(search) => search.clone(),
-                None => {
-                    let index = Csr::from_dense(search.index().clone())?;
-                    compressed.get_or_init(|| NearestNeighbors::fit(index, *metric)).clone()
-                }
-            },
-        };
-        let query = query.map(|query| query.to_csr()).transpose()?;
-        Ok(Search { search, query })
+impl Index {
+    fn with(&self, query: Option<PyRef<'_, Matrix>>) -> Search {
+        Search { search: self.search.clone(), query: query.map(|query| query.rows.clone()) }
     }
 }
 
-#[allow(clippy::large_enum_variant, reason = "there is one per call")]
-enum Request {
-    Sparse(Search<Csr>),
-    Dense(Search<Tensor<2>>),
+struct Search {
+    search: NearestNeighbors<AnySamples>,
+    query: Option<AnySamples>,
 }
 
-struct Search<S: Samples> {
-    search: NearestNeighbors<S>,
-    query: Option<S>,
-}
-
-impl<S: Samples> Search<S> {
+impl Search {
     fn rows(&self) -> usize {
         self.query.as_ref().unwrap_or(self.search.index()).rows()
     }
@@ -189,9 +128,7 @@ impl<S: Samples> Search<S> {
             None => self.search.kneighbors_of(part, k),
         }
     }
-}
 
-impl Search<Csr> {
     fn within<T: Number>(
         &self,
         radius: f64,

@@ -27,7 +27,7 @@
 //! Backends, chosen at run time: `flex` (pure Rust), `vulkan`, `wgpu`, `webgpu`, `metal`, `cuda`,
 //! `rocm`, `cpu` (CubeCL's CPU runtime). `fusion` must be on exactly if Burn's is. `nn`: layers of
 //! models. `cache` keeps compiled kernels on disk. `kernels` allows your own distances with `flex`
-//! alone.
+//! alone. `hdf5` reads AnnData and 10x Genomics, `sprs` converts matrices of that crate.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -18,7 +18,8 @@ Examples:
 /// coo, bsr, dia), Matrix Market files (.mtx, .mtx.gz), or AnnData's .h5ad and 10x Genomics' .h5;
 /// values are read as f32. Rows of two kinds are compared as sparse ones. The output is an .npz
 /// with `distances` (f32) and `indices` (i64) of shape [rows, k], nearest first, ties by index.
-/// Without --query the matrix is compared with itself, and no row is its own neighbor.
+/// Without --query the matrix is compared with itself, and no row is its own neighbor. The memory
+/// that it needs is printed first; more than the limit, or than a device has left, is refused.
 #[derive(Parser, Debug)]
 #[command(name = "knn", version, after_help = EXAMPLES)]
 pub struct Cli {

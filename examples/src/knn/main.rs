@@ -1,5 +1,6 @@
 //! Finds the nearest rows of a matrix by any metric, on any backend; see `--help`.
 mod cli;
+mod needs;
 mod search;
 
 use std::{
@@ -14,9 +15,9 @@ use std::{
 
 use burn::tensor::{DType, Device, Tensor, TensorData};
 use sparsek::{
-    distance::{Metric, Samples, ShardedNeighbors},
+    distance::{AnySamples, Metric, ShardedNeighbors},
     io::{input, npy::Npy},
-    sparse::Csr,
+    sparse::{Csr, CsrError},
 };
 use sparsek_examples::{
     backend::{self, Backend},
@@ -27,6 +28,7 @@ use sparsek_examples::{
 
 use crate::{
     cli::Cli,
+    needs::{Input, Needs, Plan},
     search::{Neighbors, Search, Target},
 };
 
@@ -52,13 +54,7 @@ fn knn(args: &Cli) -> Result<(), Box<dyn Error>> {
     // Opening refuses folders.
     check_paths(inputs.filter(|input| !input.is_dir()), [&args.output])?;
     let backends = backend::open_each(args.backend, &args.devices)?;
-    let setting = Setting { args, metric, target, backends: &backends };
-    let dense = args.key.is_none() && is_dense(&args.data)?;
-    match dense && args.query.as_deref().map_or(Ok(true), is_dense)? {
-        true => setting.search(|file| dense_rows(file, &setting.load_device())),
-        // Rows of two kinds are searched as sparse ones.
-        false => setting.search(|file| setting.sparse_rows(file)),
-    }
+    Setting { args, metric, target, backends: &backends }.search()
 }
 
 /// Whether a file holds an array of numpy's save.
@@ -72,17 +68,20 @@ fn is_dense(file: &Path) -> Result<bool, Box<dyn Error>> {
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
 
 /// Dense rows as f32.
-fn dense_rows(file: &Path, device: &Device) -> Result<Tensor<2>, Box<dyn Error>> {
+fn dense_rows(file: &Path, device: &Device) -> Result<Input, Box<dyn Error>> {
     let read = || -> Result<_, String> {
         let (open, size) = input::open(file).map_err(|error| error.to_string())?;
         let array = Npy::open(BufReader::new(open), size)?;
         let &[rows, cols] = array.shape() else {
             return Err(format!("an array of {} dimensions instead of 2", array.shape().len()));
         };
-        Ok(TensorData::new(array.into_f32()?, [rows, cols]))
+        Ok((array.into_f32()?, [rows, cols]))
     };
-    let data = read().map_err(|reason| named(file, reason))?;
-    Ok(Tensor::from_data(data, (device, DType::F32)))
+    let (values, shape) = read().map_err(|reason| named(file, reason))?;
+    let entries = values.iter().filter(|&&value| value != 0.0).count();
+    let data = TensorData::new(values, shape);
+    let rows = Tensor::<2>::from_data(data, (device, DType::F32));
+    Ok(Input { rows: rows.into(), entries })
 }
 
 struct Setting<'a> {
@@ -93,51 +92,83 @@ struct Setting<'a> {
 }
 
 impl Setting<'_> {
-    /// Files are read to the host if their rows are shared among devices.
+    /// Files are read to the host.
+    #[cfg(feature = "flex")]
     fn load_device(&self) -> Device {
-        match self.backends {
-            #[cfg(feature = "flex")]
-            [_, _, ..] => Device::flex(),
-            _ => self.backends[0].device.clone(),
-        }
+        Device::flex()
     }
 
-    fn sparse_rows(&self, file: &Path) -> Result<Csr, Box<dyn Error>> {
+    /// Without Flex, files are read to the first device.
+    #[cfg(not(feature = "flex"))]
+    fn load_device(&self) -> Device {
+        self.backends[0].device.clone()
+    }
+
+    fn read(&self, file: &Path) -> Result<Input, Box<dyn Error>> {
         let device = self.load_device();
-        Ok(match &self.args.key {
+        let csr = match &self.args.key {
             Some(key) => Csr::from_hdf5(file, Some(key), (&device, DType::F32))?,
-            None if is_dense(file)? => Csr::from_dense(dense_rows(file, &device)?)?,
+            None if is_dense(file)? => return dense_rows(file, &device),
             None => Csr::from_file(file, (&device, DType::F32))?,
+        };
+        Ok(Input { entries: csr.nnz(), rows: csr.into() })
+    }
+
+    /// A share of the rows for each device.
+    fn shards(&self, rows: AnySamples) -> Result<Vec<AnySamples>, CsrError> {
+        if let [backend] = self.backends {
+            return Ok(vec![rows.copy_to(&backend.device)?]);
+        }
+        let count = rows.rows();
+        let share = count.div_ceil(self.backends.len());
+        let shards = self.backends.iter().enumerate().map(|(at, backend)| {
+            let [start, end] = [at, at + 1].map(|at| count.min(at * share));
+            rows.slice_rows(start..end).copy_to(&backend.device)
+        });
+        shards.collect()
+    }
+
+    /// `free`: bytes that the fullest device had left before files were read.
+    fn needs(
+        &self,
+        (index, query): (&Input, Option<&Input>),
+        batch: usize,
+        free: Option<u64>,
+    ) -> Needs {
+        let on = |device: &Device| self.backends.iter().filter(|b| b.device == *device).count();
+        let most = self.backends.iter().map(|backend| on(&backend.device)).max();
+        Needs::of(&Plan {
+            index,
+            query,
+            metric: self.metric,
+            target: self.target,
+            batch,
+            shards: [self.backends.len(), most.unwrap_or(1)],
+            on_device: self.backends.iter().all(Backend::has_own_memory),
+            free,
         })
     }
 
-    /// Checks the whole input before writing a file.
-    fn search<S: Samples>(
-        &self,
-        load: impl Fn(&Path) -> Result<S, Box<dyn Error>>,
-    ) -> Result<(), Box<dyn Error>> {
+    /// Checks the whole input and the memory before writing a file.
+    fn search(&self) -> Result<(), Box<dyn Error>> {
         let &Setting { args, metric, target, backends } = self;
-        let index = load(&args.data)?;
-        let query = args.query.as_deref().map(load).transpose()?;
-        let rows = index.rows();
-        let share = rows.div_ceil(backends.len());
-        let shards = backends.iter().enumerate().map(|(at, backend)| {
-            let [start, end] = [at, at + 1].map(|at| rows.min(at * share));
-            index.slice_rows(start..end).copy_to(&backend.device)
-        });
-        let shards = match backends {
-            [_] => vec![index],
-            _ => shards.collect::<Result<Vec<S>, _>>()?,
-        };
-        let index = ShardedNeighbors::fit(shards, metric)?;
-        let search = Search { index, query, target };
-        search.check_memory()?;
+        let free = backends.iter().filter_map(Backend::free_memory).min();
+        let index = self.read(&args.data)?;
+        let query = args.query.as_deref().map(|file| self.read(file)).transpose()?;
+        let rows = index.rows.rows();
+        let queries = query.as_ref().unwrap_or(&index).rows.rows();
+        let batch = search::batch(queries, rows, args.query_batch.map(NonZeroUsize::get));
+        let needs = self.needs((&index, query.as_ref()), batch, free);
+        needs.check()?;
         let output = npz::create(&args.output)?;
+        say!("{needs}");
+        let index = ShardedNeighbors::fit(self.shards(index.rows)?, metric)?;
+        let search = Search { index, query: query.map(|query| query.rows), target };
         let names: Vec<String> = backends.iter().map(ToString::to_string).collect();
         let names = names.join(", ");
         say!("{} rows among {rows} by {metric} on {names}", search.rows());
         let start = Instant::now();
-        let found = run(&search, args.query_batch)
+        let found = run(&search, batch)
             .map_err(|error| named(args.query.as_ref().unwrap_or(&args.data), error))?;
         let memory = memory(&backends[0].device);
         let written = search.write(output, &found);
@@ -150,11 +181,8 @@ impl Setting<'_> {
     }
 }
 
-fn run<S: Samples>(
-    search: &Search<S>,
-    batch: Option<NonZeroUsize>,
-) -> Result<Neighbors, Box<dyn Error>> {
-    let batches = search.batches(batch.map(NonZeroUsize::get));
+fn run(search: &Search, batch: usize) -> Result<Neighbors, Box<dyn Error>> {
+    let batches = search.batches(batch);
     let bar = bar(batches.len());
     let mut found = Neighbors::default();
     for rows in batches {

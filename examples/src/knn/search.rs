@@ -2,11 +2,8 @@
 use std::{error::Error, io, ops::Range};
 
 use sparsek::{
-    distance::{Samples, ShardedNeighbors},
-    io::{
-        memory::{self, MemoryError},
-        output::Output,
-    },
+    distance::{AnySamples, ShardedNeighbors},
+    io::{memory, output::Output},
 };
 use sparsek_examples::npz::Writer;
 
@@ -17,7 +14,7 @@ const LEAST_BATCH: usize = 1024;
 const MOST_BATCHES: usize = 64;
 
 /// Bytes of a result: distance and index.
-const NEIGHBOR: usize = size_of::<f32>() + size_of::<i64>();
+pub const NEIGHBOR: usize = size_of::<f32>() + size_of::<i64>();
 
 /// Which rows to find.
 #[derive(Clone, Copy, Debug)]
@@ -29,10 +26,10 @@ pub enum Target {
 }
 
 /// A search.
-pub struct Search<S: Samples> {
-    pub index: ShardedNeighbors<S>,
+pub struct Search {
+    pub index: ShardedNeighbors<AnySamples>,
     /// None compares the index with itself.
-    pub query: Option<S>,
+    pub query: Option<AnySamples>,
     pub target: Target,
 }
 
@@ -45,32 +42,24 @@ pub struct Neighbors {
     pub ends: Vec<i64>,
 }
 
-impl<S: Samples> Search<S> {
+/// Queries per batch among so many index rows, unless given.
+pub fn batch(queries: usize, index_rows: usize, given: Option<usize>) -> usize {
+    let fitting = BATCH / index_rows.max(1);
+    let least = LEAST_BATCH.max(queries.div_ceil(MOST_BATCHES));
+    given.unwrap_or(fitting.max(least))
+}
+
+impl Search {
     /// Number of queries.
     pub fn rows(&self) -> usize {
-        self.query.as_ref().map_or_else(|| self.index.rows(), |query| query.rows())
+        self.query.as_ref().map_or(self.index.rows(), AnySamples::rows)
     }
 
     /// Batches of queries; at least one, so that errors are found.
-    pub fn batches(&self, rows: Option<usize>) -> Vec<Range<usize>> {
-        let fitting = BATCH / self.index.rows().max(1);
-        let least = LEAST_BATCH.max(self.rows().div_ceil(MOST_BATCHES));
-        let batch = rows.unwrap_or(fitting.max(least));
+    pub fn batches(&self, batch: usize) -> Vec<Range<usize>> {
         let starts = (0..self.rows().max(1)).step_by(batch);
         let range = |start: usize| start..self.rows().min(start.saturating_add(batch));
         starts.map(range).collect()
-    }
-
-    /// Refuses results beyond the memory limit. The search itself refuses k above the rows.
-    pub fn check_memory(&self) -> Result<(), MemoryError> {
-        let (Target::Nearest(k), rows) = (self.target, self.rows()) else {
-            return Ok(());
-        };
-        let k = k.min(self.index.rows());
-        memory::check(
-            format_args!("--k: {k} neighbors of {rows} rows"),
-            memory::product(&[rows, k, NEIGHBOR]),
-        )
     }
 
     /// Runs a batch and appends its results.

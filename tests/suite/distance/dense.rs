@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 use burn::tensor::{DType, Tensor, TensorData};
 use sparsek::{
     distance::{
-        DistanceError, KNeighborsClassifier, KNeighborsRegressor, Metric, NearestNeighbors,
-        Prefilter, pairwise_distances,
+        AnySamples, DistanceError, KNeighborsClassifier, KNeighborsRegressor, Metric,
+        NearestNeighbors, NeighborStream, Prefilter, ShardedNeighbors, pairwise_distances,
     },
     sparse::Csr,
 };
@@ -28,6 +28,10 @@ type Rows = Vec<Vec<f64>>;
 type Checked = Result<(), String>;
 
 pub fn add(cases: &mut Cases, backend: &Backend) {
+    for metric in [Metric::Manhattan, Metric::Euclidean, Metric::Cosine] {
+        let case = format!("tensor/neighbors/mixed/{}", metric.name());
+        cases.check(backend, case, move |b| mixed(b, metric));
+    }
     let on_cpu = ["euclidean/f32", "errors"];
     let mut add = |name: String, body: fn(&Backend, Metric) -> Outcome, metric: Metric| {
         let tuned = backend.kind == Kind::Cpu && !on_cpu.contains(&name.as_str());
@@ -57,6 +61,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
         add(case, |b, metric| passed(ties(b, metric)), metric);
     }
     let any = Metric::Euclidean;
+    add("any-samples".into(), |b, metric| passed(any_samples(b, metric)), any);
     add("offset".into(), |b, _| passed(offset(b)), any);
     add("magnitudes".into(), |b, _| passed(magnitudes(b)), any);
     add("random".into(), |b, _| passed(random(b)), any);
@@ -477,6 +482,60 @@ fn others(backend: &Backend) -> Checked {
         }
     }
     Ok(())
+}
+
+/// Where kinds of rows meet, results are those of sparse rows, bit for bit.
+fn mixed(backend: &Backend, metric: Metric) -> Checked {
+    let text = |error: DistanceError| error.to_string();
+    let (index, query) = (normals::<f32>([60, 5], 23), normals::<f32>([7, 5], 24));
+    let [x, q] = [&index, &query].map(|rows| upload::<f32>(rows, 5, backend));
+    let sparse = |rows: &Tensor<2>| Csr::from_dense(rows.clone()).map_err(|e| e.to_string());
+    let [sparse_x, sparse_q] = [sparse(&x)?, sparse(&q)?];
+    let expected = NearestNeighbors::fit(sparse_x.clone(), metric);
+    let near = expected.radius_neighbors(Some(&sparse_q), 1.8).map_err(text)?;
+    let among = pairwise_distances(&sparse_x, Some(&sparse_q), metric).map_err(text)?;
+    let among = among.into_data();
+    let filter = Prefilter::shared(&(0..60).map(|row| row % 3 > 0).collect::<Vec<_>>());
+    let allowed = found(expected.kneighbors_filtered(Some(&sparse_q), 3, &filter), 3)?;
+    let expected = neighbors(&expected, Some(&sparse_q), 4)?;
+    for (what, x, q) in [
+        ("a dense query", AnySamples::from(sparse_x), AnySamples::from(q.clone())),
+        ("a dense index", x.clone().into(), sparse_q.into()),
+    ] {
+        let fitted = NearestNeighbors::fit(x.clone(), metric);
+        let graph = fitted.radius_neighbors(Some(&q), 1.8).map_err(text)?;
+        let shards = [0..20, 20..60].map(|rows| x.slice_rows(rows));
+        let sharded = ShardedNeighbors::fit(shards.to_vec(), metric).map_err(text)?;
+        let mut stream = NeighborStream::new(q.clone(), metric, 4).map_err(text)?;
+        stream.push(x.clone()).map_err(text)?;
+        let all = pairwise_distances(&x, Some(&q), metric).map_err(text)?;
+        for (search, is_same) in [
+            ("neighbors", neighbors(&fitted, Some(&q), 4)? == expected),
+            ("shards", found(sharded.kneighbors(&q, 4), 4)?.1 == expected.1),
+            ("stream", found(stream.finish(), 4)? == expected),
+            ("filter", found(fitted.kneighbors_filtered(Some(&q), 3, &filter), 3)? == allowed),
+            ("radius", graph.pattern() == near.pattern()),
+            ("radius", graph.values().to_data() == near.values().to_data()),
+            ("pairwise", all.into_data() == among),
+        ] {
+            if !is_same {
+                return Err(format!("{metric}, {search} of {what}: not as of sparse rows"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Dense rows of either type are searched as such.
+fn any_samples(backend: &Backend, metric: Metric) -> Checked {
+    let (index, query) = (normals::<f32>([90, 9], 25), normals::<f32>([7, 9], 26));
+    let [x, q] = [&index, &query].map(|rows| upload::<f32>(rows, 9, backend));
+    let expected = neighbors(&NearestNeighbors::fit(x.clone(), metric), Some(&q), 4)?;
+    let fitted = NearestNeighbors::fit(AnySamples::from(x), metric);
+    match neighbors(&fitted, Some(&q.into()), 4)? == expected {
+        true => Ok(()),
+        false => Err("other neighbors".into()),
+    }
 }
 
 /// The gradient of all distances also reaches zeros: that of Σ |x − y|² is 2 Σ (x − y).

@@ -140,7 +140,7 @@ impl<S: Samples> NearestNeighbors<S> {
         if k == 0 {
             return self.kneighbors(Some(query), 0);
         }
-        if filter.queries.is_none() && S::is_direct(&self.measure) {
+        if filter.queries.is_none() && self.index.is_direct(query, &self.measure) {
             return self.among_shared(query, k, filter, exclude_self);
         }
         let search = read_sync(self.to_sparse())?;

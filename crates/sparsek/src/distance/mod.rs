@@ -1,6 +1,6 @@
 //! Distances between sparse or dense rows, and nearest neighbors.
 //!
-//! - [`Samples`]: the rows, [`Csr`](crate::sparse::Csr) or `Tensor<2>`.
+//! - [`Samples`]: the rows, [`Csr`](crate::sparse::Csr) or `Tensor<2>`, or either ([`AnySamples`]).
 //! - [`pairwise_distances`]: all of them, by a [`Metric`] or a custom semiring ([`Measure`]).
 //! - [`NearestNeighbors`]: the k nearest rows, or all within a radius, as tensors, graphs or lists;
 //!   [`Prefilter`] allows some rows only; [`Precomputed`] and [`kneighbors_from_graph`] take
@@ -36,6 +36,7 @@ pub use measure::Measure;
 pub use pairwise::pairwise_distances;
 pub use precomputed::{Precomputed, kneighbors_from_graph};
 pub use predict::{KNeighborsClassifier, KNeighborsRegressor, Weights};
+pub use samples::AnySamples;
 pub use sharded::{NeighborStream, ShardedNeighbors};
 pub use sparsek_kernels::distance::{
     Algebra, Dense, Distance, Gradient, HostSemiring, Inner, Metric, ROUTINES, Real, Rescale,

@@ -18,8 +18,9 @@ use crate::{
 ///
 /// # Shapes and dtypes
 ///
-/// `x`: m rows, `y`: n rows, both [`Csr`] or both `Tensor<2>`, equal columns, dtype and device.
-/// Result: `[m, n]`, f64 for f64, else f32.
+/// `x`: m rows, `y`: n rows, both [`Csr`], both `Tensor<2>` or, of any kind, both
+/// [`AnySamples`](super::AnySamples); equal columns, dtype and device. Result: `[m, n]`, f64 for
+/// f64, else f32.
 ///
 /// Dense rows are converted by [`Csr::from_dense`]. On autodiff devices, metrics with a gradient
 /// store all elements instead, so that zeros have a gradient too.

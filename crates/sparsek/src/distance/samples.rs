@@ -18,6 +18,7 @@ use crate::sparse::{Csr, CsrError, check_dtype};
 
 impl Samples for Csr {}
 impl Samples for Tensor<2> {}
+impl Samples for AnySamples {}
 
 impl Rows for Csr {
     type Prepared = ();
@@ -71,7 +72,7 @@ impl Rows for Csr {
         self.scale_cols(factors)
     }
 
-    fn is_direct(_measure: &Measure) -> bool {
+    fn is_direct(&self, _query: &Self, _measure: &Measure) -> bool {
         true
     }
 
@@ -184,7 +185,7 @@ impl Rows for Tensor<2> {
         scaled.mask_fill(zeros, 0.0).cast(dtype)
     }
 
-    fn is_direct(measure: &Measure) -> bool {
+    fn is_direct(&self, _query: &Self, measure: &Measure) -> bool {
         measure.searches_dense()
     }
 
@@ -208,5 +209,198 @@ impl Rows for Tensor<2> {
                 Ok(sparse.nearest_sparse(&query, k, exclude_self))
             }
         }
+    }
+}
+
+/// Sparse or dense rows, so that an index of one kind takes queries of the other.
+///
+/// Dense queries of a dense index are searched as `Tensor<2>`. Where kinds meet, dense rows become
+/// a [`Csr`], an index once, queries in each search: results are those of sparse rows.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor, TensorData};
+/// use sparsek::{
+///     distance::{AnySamples, Metric, NearestNeighbors, pairwise_distances},
+///     sparse::Csr,
+/// };
+///
+/// let device = Device::flex();
+/// let x = Tensor::<2>::from_data([[1.0, 0.0], [0.0, 4.0]], &device);
+/// let sparse: AnySamples = Csr::from_dense(x).unwrap().into();
+/// let dense: AnySamples = Tensor::<2>::from_data([[0.0, 3.0]], &device).into();
+/// let index = NearestNeighbors::fit(sparse.clone(), Metric::Manhattan);
+/// let (_, indices) = index.kneighbors(Some(&dense), 1).unwrap();
+/// indices.into_data().assert_eq(&TensorData::from([[1]]), false);
+/// let d = pairwise_distances(&dense, Some(&sparse), Metric::Manhattan).unwrap();
+/// d.into_data().assert_eq(&TensorData::from([[4.0, 1.0]]), false);
+/// ```
+#[allow(clippy::large_enum_variant, reason = "there is one per matrix")]
+#[derive(Clone, Debug)]
+pub enum AnySamples {
+    /// Sparse rows.
+    Sparse(Csr),
+    /// Dense rows.
+    Dense(Tensor<2>),
+}
+
+impl From<Csr> for AnySamples {
+    fn from(rows: Csr) -> Self {
+        Self::Sparse(rows)
+    }
+}
+
+impl From<Tensor<2>> for AnySamples {
+    fn from(rows: Tensor<2>) -> Self {
+        Self::Dense(rows)
+    }
+}
+
+impl AnySamples {
+    /// Rows.
+    pub fn rows(&self) -> usize {
+        match self {
+            Self::Sparse(rows) => rows.rows(),
+            Self::Dense(rows) => rows.rows(),
+        }
+    }
+
+    /// Columns.
+    pub fn cols(&self) -> usize {
+        match self {
+            Self::Sparse(rows) => rows.cols(),
+            Self::Dense(rows) => rows.cols(),
+        }
+    }
+
+    /// Dtype of the values.
+    pub fn dtype(&self) -> DType {
+        match self {
+            Self::Sparse(rows) => rows.dtype(),
+            Self::Dense(rows) => rows.dtype(),
+        }
+    }
+
+    /// Device of the rows.
+    pub fn device(&self) -> Device {
+        match self {
+            Self::Sparse(rows) => rows.device(),
+            Self::Dense(rows) => rows.device(),
+        }
+    }
+
+    /// Copies the rows to another device, through the host. No gradient. Error:
+    /// [`CsrError::Dtype`].
+    pub fn copy_to(&self, device: &Device) -> Result<Self, CsrError> {
+        Ok(match self {
+            Self::Sparse(rows) => rows.copy_to(device)?.into(),
+            Self::Dense(rows) => rows.copy_to(device)?.into(),
+        })
+    }
+
+    /// A range of rows. Differentiable. Panics if out of bounds.
+    pub fn slice_rows(&self, range: Range<usize>) -> Self {
+        match self {
+            Self::Sparse(rows) => rows.slice_rows(range).into(),
+            Self::Dense(rows) => rows.slice_rows(range).into(),
+        }
+    }
+}
+
+impl Rows for AnySamples {
+    type Prepared = PreparedDense;
+
+    fn rows(&self) -> usize {
+        self.rows()
+    }
+
+    fn cols(&self) -> usize {
+        self.cols()
+    }
+
+    fn dtype(&self) -> DType {
+        self.dtype()
+    }
+
+    fn device(&self) -> Device {
+        self.device()
+    }
+
+    fn copy_to(&self, device: &Device) -> Result<Self, CsrError> {
+        self.copy_to(device)
+    }
+
+    fn slice_rows(&self, rows: Range<usize>) -> Self {
+        self.slice_rows(rows)
+    }
+
+    fn select_rows(&self, selected: &[usize]) -> Self {
+        match self {
+            Self::Sparse(rows) => rows.select_rows(selected).into(),
+            Self::Dense(rows) => rows.select_rows(selected).into(),
+        }
+    }
+
+    async fn to_csr(&self) -> Result<Csr, CsrError> {
+        match self {
+            Self::Sparse(rows) => Ok(rows.clone()),
+            Self::Dense(rows) => rows.to_csr().await,
+        }
+    }
+
+    fn to_tracked_csr(&self) -> Result<Csr, CsrError> {
+        match self {
+            Self::Sparse(rows) => Ok(rows.clone()),
+            Self::Dense(rows) => rows.to_tracked_csr(),
+        }
+    }
+
+    async fn prepared_csr(&self, prepared: &PreparedDense) -> Result<Csr, CsrError> {
+        match self {
+            Self::Sparse(rows) => Ok(rows.clone()),
+            Self::Dense(rows) => rows.prepared_csr(prepared).await,
+        }
+    }
+
+    fn measure_of_parts(&self, measure: Measure) -> Measure {
+        match self {
+            Self::Sparse(rows) => rows.measure_of_parts(measure),
+            Self::Dense(rows) => rows.measure_of_parts(measure),
+        }
+    }
+
+    fn scale_cols(&self, factors: Tensor<1>) -> Self {
+        match self {
+            Self::Sparse(rows) => rows.scale_cols(factors).into(),
+            Self::Dense(rows) => rows.scale_cols(factors).into(),
+        }
+    }
+
+    fn is_direct(&self, query: &Self, measure: &Measure) -> bool {
+        match (self, query) {
+            (Self::Sparse(_), Self::Sparse(_)) => true,
+            (Self::Dense(index), Self::Dense(query)) => index.is_direct(query, measure),
+            _ => false,
+        }
+    }
+
+    async fn nearest(
+        search: &NearestNeighbors<Self>,
+        query: &Self,
+        k: usize,
+        exclude_self: bool,
+    ) -> Result<Nearest, DistanceError> {
+        if let (Self::Dense(index), Self::Dense(query)) = (&search.index, query) {
+            let dense = NearestNeighbors {
+                index: index.clone(),
+                measure: search.measure,
+                query_batch: search.query_batch,
+                index_batch: search.index_batch,
+                prepared: search.prepared.clone(),
+            };
+            return <Tensor<2> as Rows>::nearest(&dense, query, k, exclude_self).await;
+        }
+        let sparse = search.to_sparse().await?;
+        let query = query.to_csr().await?;
+        Ok(sparse.nearest_sparse(&query, k, exclude_self))
     }
 }

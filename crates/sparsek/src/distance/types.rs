@@ -9,12 +9,12 @@ use crate::sparse::{Csr, CsrError};
 
 /// Rows to search or compare: sparse, a [`Csr`], or dense, a `Tensor<2>` of f32, f64, f16 or bf16.
 ///
-/// Index and queries are of one kind; [`Csr::from_dense`] and [`Csr::to_dense`] convert. No other
+/// Index and queries are of one type; [`AnySamples`](super::AnySamples) holds either kind. No other
 /// type can implement the trait.
 pub trait Samples: Rows {}
 
 /// What a search needs of its rows.
-pub trait Rows: Clone + Send + Sync {
+pub trait Rows: Clone + Send + Sync + 'static {
     /// What is derived from an index once.
     type Prepared: Clone + Default + Send + Sync;
 
@@ -39,8 +39,8 @@ pub trait Rows: Clone + Send + Sync {
     fn measure_of_parts(&self, measure: Measure) -> Measure;
     /// Columns times factors; zeros stay zeros.
     fn scale_cols(&self, factors: Tensor<1>) -> Self;
-    /// Whether rows are searched without a conversion.
-    fn is_direct(measure: &Measure) -> bool;
+    /// Whether this index is searched for the queries without a conversion.
+    fn is_direct(&self, query: &Self, measure: &Measure) -> bool;
     /// The k nearest of a checked request.
     fn nearest(
         search: &NearestNeighbors<Self>,
@@ -78,13 +78,14 @@ pub trait Rows: Clone + Send + Sync {
 /// kin by `Euclidean`, `SqEuclidean`, `Cosine`, `Correlation` and `Dot` multiply matrices, then
 /// evaluate the nearest candidates directly, in a fixed order. The neighbors are
 /// those of direct evaluation of all pairs, for any batches. Other metrics, forced routines, radius
-/// searches and filters per query convert the rows to a [`Csr`] once.
+/// searches and filters per query convert the rows to a [`Csr`] once, as sparse queries of
+/// [`AnySamples`](super::AnySamples) do.
 ///
 /// Queries whose candidates rounding cannot separate from other rows are searched again among 8
 /// times as many, at last all: near ties, duplicates beyond about k + 16, and rows with NaN,
 /// infinities or elements above 2^50. At worst, each pair is evaluated directly. The host reads a
-/// flag per query after each pass. The search keeps a copy of the index for products, and one in
-/// f32 of 16-bit rows.
+/// flag per query after each pass. The search keeps a copy of the index for products, two by
+/// angles, and one in f32 of 16-bit rows.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};

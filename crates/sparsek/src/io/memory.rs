@@ -128,7 +128,13 @@ fn address_space() -> Option<u64> {
     Some(soft.saturating_sub(pages * 4096))
 }
 
-struct Bytes(u128);
+/// Shows bytes with a unit.
+///
+/// ```
+/// assert_eq!(sparsek::io::memory::Bytes(3 << 29).to_string(), "1.5 GiB");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bytes(pub u128);
 
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

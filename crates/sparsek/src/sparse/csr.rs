@@ -82,6 +82,7 @@ impl Csr {
     /// Uploads a matrix. Errors as [`Csr::new`].
     pub fn from_data(data: CsrData, device: &Device) -> Result<Self, CsrError> {
         let dtype = data.values.dtype();
+        check_dtype(dtype, device)?;
         Self::new(data.pattern, Tensor::from_data(data.values, (device, dtype)))
     }
 
@@ -356,7 +357,7 @@ pub(crate) fn check_dtype(dtype: DType, device: &Device) -> Result<(), CsrError>
     }
 }
 
-fn check_order(pattern: &Pattern) -> Result<(), CsrError> {
+pub(super) fn check_order(pattern: &Pattern) -> Result<(), CsrError> {
     for row in 0..pattern.rows() {
         let pairs = pattern.row(row).array_windows();
         for &[before, column] in pairs {

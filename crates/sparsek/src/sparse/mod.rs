@@ -5,6 +5,7 @@
 //! - [`Csr`]: a matrix with values on a device; [`Compressed`]: rows that keep k elements.
 //! - Files of scipy, Matrix Market and, with the feature `hdf5`, AnnData: [`Csr::from_npz`],
 //!   [`Csr::from_mtx`], `Csr::from_hdf5`, [`Csr::to_npz`].
+//! - With the feature `sprs`, matrices of that crate: `Csr::from_sprs`, `Csr::to_sprs`.
 //! - Data preparation: [`Csr::normalize`], [`Csr::tfidf`], [`Csr::log1p`], [`Csr::scale`],
 //!   [`Csr::filter_rows`], [`Csr::vstack`].
 //! - [`spmm()`] and variants, [`spmm_max`]: products with dense tensors and compressed rows;
@@ -26,6 +27,8 @@ mod prepare;
 mod repeat;
 mod sorted;
 mod spmm;
+#[cfg(feature = "sprs")]
+mod sprs;
 mod stack;
 mod tensor;
 
