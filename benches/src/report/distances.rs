@@ -13,12 +13,16 @@ pub fn dense(lines: &[Line]) -> String {
     let names = values(&peers, "peer");
     let head = ["rows x columns x queries x k", "metric", "backend", "ms"];
     let mut table = Table::new(head.into_iter().chain(names.iter().copied()));
-    for group in groups(ours, &["case", "method", "backend"]) {
+    for group in groups(ours, &["case", "method", "backend", "routine"]) {
         let ms = group.median("ms");
+        let backend = match group.text("routine") {
+            "dense" => group.text("backend").into(),
+            other => format!("{}, {other}", group.text("backend")),
+        };
         let mut row = vec![
             format!("`{}`", group.text("case")),
             group.text("method").into(),
-            group.text("backend").into(),
+            backend,
             cell(ms),
         ];
         row.extend(names.iter().map(|&name| {
