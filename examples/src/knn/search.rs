@@ -42,7 +42,7 @@ pub struct Neighbors {
     pub ends: Vec<i64>,
 }
 
-/// Queries per batch among so many index rows, unless given.
+/// Queries per batch for an index of `index_rows`, unless given.
 pub fn batch(queries: usize, index_rows: usize, given: Option<usize>) -> usize {
     let fitting = BATCH / index_rows.max(1);
     let least = LEAST_BATCH.max(queries.div_ceil(MOST_BATCHES));
