@@ -4,7 +4,7 @@ use burn::tensor::kind::Ordered;
 use burn::tensor::{Float, Int, Tensor, TensorData};
 use cubecl::ir::ElemType;
 use sparsek_kernels::topk::{self as kernel, Method, TopkOptions};
-use sparsek_tests::{data::Matrix, element::Element, verify};
+use sparsek_tests::{backend::Backend, data::Matrix, element::Element, verify};
 
 use crate::kernels::{Check, Layout, read, read_positions, topk as run};
 
@@ -77,6 +77,11 @@ fn lanes<T: Copy>(data: &[T], shape: &[usize], dim: usize) -> Vec<T> {
     let outer: usize = shape[..dim].iter().product();
     let of = move |o: usize, i: usize| (0..n).map(move |j| data[(o * n + j) * inner + i]);
     (0..outer).flat_map(|o| (0..inner).flat_map(move |i| of(o, i))).collect()
+}
+
+pub fn upload<K: Ordered, T: Element>(matrix: &Matrix<T>, backend: &Backend) -> Tensor<2, K> {
+    let data = TensorData::new(matrix.data.clone(), [matrix.rows, matrix.cols]);
+    Tensor::from_data(data, (&backend.device, T::dtype()))
 }
 
 pub fn elements<T: Element>(data: &TensorData) -> Result<Vec<T>, String> {

@@ -14,7 +14,7 @@ use sparsek_tests::{
     runner::{Cases, Outcome, Verdict},
 };
 
-use super::common::elements;
+use super::common::{elements, upload};
 
 pub fn add(cases: &mut Cases, backend: &Backend) {
     cases.check(backend, "tensor/topk/masks/f32", by_value::<f32, Float>);
@@ -35,11 +35,6 @@ fn kept<T: Element>(scores: &Matrix<T>, options: &TopkOptions) -> Vec<bool> {
         }
     }
     kept
-}
-
-fn upload<K: Ordered, T: Element>(matrix: &Matrix<T>, backend: &Backend) -> Tensor<2, K> {
-    let data = TensorData::new(matrix.data.clone(), [matrix.rows, matrix.cols]);
-    Tensor::from_data(data, (&backend.device, T::dtype()))
 }
 
 fn check_truths(found: Tensor<2, Bool>, kept: &[bool]) -> Result<(), String> {

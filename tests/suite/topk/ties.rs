@@ -13,7 +13,7 @@ use sparsek_tests::{
     runner::Cases,
 };
 
-use super::common::elements;
+use super::common::{elements, upload};
 
 pub fn add(cases: &mut Cases, backend: &Backend) {
     cases.check(backend, "tensor/topk/ties/f32", selections::<f32, Float>);
@@ -45,11 +45,6 @@ fn select<T: Element>(row: &[T], options: &TopkOptions) -> Vec<usize> {
         order.sort_unstable();
     }
     order
-}
-
-fn upload<K: Ordered, T: Element>(matrix: &Matrix<T>, backend: &Backend) -> Tensor<2, K> {
-    let data = TensorData::new(matrix.data.clone(), [matrix.rows, matrix.cols]);
-    Tensor::from_data(data, (&backend.device, T::dtype()))
 }
 
 /// Every k, end and order.

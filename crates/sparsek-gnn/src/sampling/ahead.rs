@@ -8,6 +8,7 @@
 //! No item depends on another, so neither order nor content depends on scheduling.
 use std::{
     iter::FusedIterator,
+    num::NonZeroUsize,
     panic::resume_unwind,
     sync::{
         Arc,
@@ -15,6 +16,15 @@ use std::{
     },
     thread::{self, JoinHandle},
 };
+
+/// Most workers by default.
+const MAX_WORKERS: usize = 4;
+
+/// A worker per core, up to [`MAX_WORKERS`].
+pub(crate) fn default_workers() -> usize {
+    let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    cores.min(MAX_WORKERS)
+}
 
 /// What the items of an epoch depend on.
 pub(crate) trait Plan: Send + Sync + 'static {

@@ -4,19 +4,16 @@
 //! order:    the seed nodes, shuffled by the epoch's seed
 //! batch i:  chunk i of the order, sampled with the epoch's seed + i
 //! ```
-use std::{iter::FusedIterator, num::NonZeroUsize, sync::Arc, thread};
+use std::{iter::FusedIterator, sync::Arc};
 
 use rand::{SeedableRng, rngs::Xoshiro256PlusPlus, seq::SliceRandom};
 
 use super::{
-    ahead::{Ahead, Plan},
+    ahead::{Ahead, Plan, default_workers},
     neighbor::sample,
     types::Batch,
 };
 use crate::graph::Graph;
-
-/// Most workers by default.
-const MAX_WORKERS: usize = 4;
 
 /// Samples [`Batch`]es of seed nodes and their neighbors by worker threads, as PyG's
 /// `NeighborLoader`.
@@ -55,7 +52,6 @@ pub struct NeighborLoader {
 impl NeighborLoader {
     /// Takes one fanout per hop.
     pub fn new(graph: &Graph, fanouts: Vec<usize>) -> Self {
-        let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
         Self {
             graph: graph.clone(),
             fanouts: fanouts.into(),
@@ -63,7 +59,7 @@ impl NeighborLoader {
             batch_size: 128,
             shuffle: false,
             drop_last: false,
-            workers: cores.min(MAX_WORKERS),
+            workers: default_workers(),
             prefetch: 2,
         }
     }

@@ -1,5 +1,5 @@
 //! Epochs and evaluation.
-use std::{num::NonZeroUsize, sync::Arc, thread};
+use std::sync::Arc;
 
 use burn::tensor::{Device, Tensor, read_sync};
 use rand::{SeedableRng, rngs::Xoshiro256PlusPlus, seq::SliceRandom};
@@ -20,7 +20,7 @@ use crate::{
     nn::NodeModel,
     sampling::{
         Batch, NeighborLoader, Partition, PartitionMethod,
-        ahead::{Ahead, Plan},
+        ahead::{Ahead, Plan, default_workers},
     },
 };
 
@@ -33,13 +33,16 @@ pub(super) struct Engine<'a> {
     /// All nodes, unless everything is batched.
     whole: Option<DeviceData>,
     splits: Option<Splits>,
-    partition: Option<Arc<Partition>>,
-    /// Per node; for parts.
-    trains: Arc<[bool]>,
+    parts: Option<Arc<Parts>>,
 }
 
-/// Most threads that induce batches of parts, each a step ahead.
-const MAX_WORKERS: usize = 4;
+/// The parts that batches are induced by.
+struct Parts {
+    graph: Graph,
+    partition: Partition,
+    /// Whether each node trains.
+    trains: Vec<bool>,
+}
 
 impl<'a> Engine<'a> {
     pub(super) fn new(
@@ -52,18 +55,18 @@ impl<'a> Engine<'a> {
         let place = (device, config.stored());
         let train = (host.train(), host.train().len());
         let evaluates_whole = !config.evaluate_batches || config.batches == Batching::Full;
-        let partition = match config.batches {
+        let parts = match config.batches {
             Batching::Parts { parts, clustered, .. } => {
                 let method =
                     if clustered { PartitionMethod::Clusters } else { PartitionMethod::Random };
-                Some(Arc::new(Partition::new(host.graph(), parts, method, config.seed)))
+                let mut trains = vec![false; host.nodes()];
+                host.train().iter().for_each(|&node| trains[node as usize] = true);
+                let graph = host.graph().clone();
+                let partition = Partition::new(&graph, parts, method, config.seed);
+                Some(Arc::new(Parts { graph, partition, trains }))
             }
             _ => None,
         };
-        let mut trains = vec![false; if partition.is_some() { host.nodes() } else { 0 }];
-        if partition.is_some() {
-            host.train().iter().for_each(|&node| trains[node as usize] = true);
-        }
         Self {
             host,
             config,
@@ -73,8 +76,7 @@ impl<'a> Engine<'a> {
                 .then(|| DeviceData::new(host, None, train, recipe.loss.as_ref(), place)),
             splits: evaluates_whole.then(|| Splits::new(host, score.clone(), device)),
             score,
-            partition,
-            trains: trains.into(),
+            parts,
         }
     }
 
@@ -140,9 +142,9 @@ impl<'a> Engine<'a> {
 
     /// A batch per device of each step, made ahead; `rng` shuffles the parts, to train.
     fn induced(&self, devices: usize, rng: Option<&mut Xoshiro256PlusPlus>) -> Ahead<PartsPlan> {
-        let partition = self.partition.clone().expect("batches of parts");
-        let mut order: Vec<usize> = (0..partition.parts()).collect();
-        let trains = rng.is_some().then(|| self.trains.clone());
+        let parts = self.parts.clone().expect("batches of parts");
+        let mut order: Vec<usize> = (0..parts.partition.parts()).collect();
+        let trains = rng.is_some();
         if let Some(rng) = rng {
             order.shuffle(rng);
         }
@@ -156,10 +158,7 @@ impl<'a> Engine<'a> {
         };
         let steps: Vec<Vec<Vec<usize>>> = order.chunks(together * devices).map(share).collect();
         let count = steps.len();
-        let graph = self.host.graph().clone();
-        let plan = PartsPlan { graph, partition, trains, steps };
-        let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        Ahead::new(plan, count, cores.min(MAX_WORKERS), 1)
+        Ahead::new(PartsPlan { parts, trains, steps }, count, default_workers(), 1)
     }
 
     /// Without dropout; full-graph evaluation computes a missing `loss`.
@@ -234,10 +233,9 @@ impl<'a> Engine<'a> {
 
 /// The steps of an epoch: parts per device.
 struct PartsPlan {
-    graph: Graph,
-    partition: Arc<Partition>,
-    /// Per node, to train.
-    trains: Option<Arc<[bool]>>,
+    parts: Arc<Parts>,
+    /// Whether to list training positions.
+    trains: bool,
     steps: Vec<Vec<Vec<usize>>>,
 }
 
@@ -249,12 +247,11 @@ impl Plan for PartsPlan {
     fn scratch(&self) {}
 
     fn item(&self, at: usize, (): &mut ()) -> Self::Item {
+        let Parts { graph, partition, trains } = &*self.parts;
         let batch = |parts: &Vec<usize>| {
-            let batch = self.partition.batch(&self.graph, parts);
-            let places = self.trains.as_ref().map_or_else(Vec::new, |trains| {
-                let all = (0u32..).zip(&batch.nodes);
-                all.filter(|&(_, &node)| trains[node as usize]).map(|(at, _)| at).collect()
-            });
+            let batch = partition.batch(graph, parts);
+            let trained = |&(_, &node): &(u32, &u32)| self.trains && trains[node as usize];
+            let places = (0u32..).zip(&batch.nodes).filter(trained).map(|(at, _)| at).collect();
             (batch, places)
         };
         self.steps[at].iter().map(batch).collect()
