@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Times k-NN of dense rows in PyTorch: products in tiles, `torch.topk`, and a merge.
+"""Times k-NN of dense rows in PyTorch: distances in tiles and `torch.topk`.
 
-    torch_dense.py NxDxQxK...
+    torch_dense.py [--metric manhattan] NxDxQxK...
 
-Cases as in `sparsek-bench dense`. Prints a JSON line per case and kind of products, f32 or TF32:
-the median of five.
+Cases as in `sparsek-bench dense`. Euclidean distances are by products, f32 and TF32; manhattan,
+chebyshev and minkowski:P are by `torch.cdist`. Prints a JSON line per case: the median of five.
 """
+import argparse
 import json
 import statistics
-import sys
 import time
 
 import torch
@@ -35,6 +35,18 @@ def neighbors(index, query, k):
     return [torch.cat(part) for part in zip(*found)]
 
 
+def exponent(metric):
+    """Returns p of a norm, or None for euclidean."""
+    known = {"euclidean": None, "manhattan": 1.0, "chebyshev": float("inf")}
+    return known[metric] if metric in known else float(metric.removeprefix("minkowski:"))
+
+
+def neighbors_by_norm(index, query, k, p):
+    step = max(1, TILE // len(index))
+    found = [torch.cdist(tile, index, p=p).topk(k, largest=False) for tile in query.split(step)]
+    return [torch.cat(part) for part in zip(*found)]
+
+
 def median_ms(run, runs=5):
     run()
     times = []
@@ -48,17 +60,26 @@ def median_ms(run, runs=5):
 
 
 def main():
-    for case in sys.argv[1:]:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("cases", nargs="+")
+    parser.add_argument("--metric", action="append")
+    options = parser.parse_args()
+    for case in options.cases:
         rows, columns, queries, k = (int(size) for size in case.split("x"))
         torch.manual_seed(1)
         index = torch.randn(rows, columns, device=DEVICE)
         query = torch.randn(queries, columns, device=DEVICE)
-        for tf32 in (False, True):
-            torch.backends.cuda.matmul.allow_tf32 = tf32
-            ms = median_ms(lambda: neighbors(index, query, k))
-            peer = "PyTorch, TF32" if tf32 else "PyTorch, f32"
-            line = {"bench": "dense", "peer": peer, "case": case, "method": "euclidean", "ms": ms}
-            print(json.dumps(line), flush=True)
+        for metric in options.metric or ["euclidean"]:
+            p = exponent(metric)
+            for tf32 in (False, True) if p is None else (False,):
+                torch.backends.cuda.matmul.allow_tf32 = tf32
+                if p is None:
+                    ms = median_ms(lambda: neighbors(index, query, k))
+                else:
+                    ms = median_ms(lambda: neighbors_by_norm(index, query, k, p))
+                peer = "PyTorch, TF32" if tf32 else "PyTorch, f32"
+                line = {"bench": "dense", "peer": peer, "case": case, "method": metric, "ms": ms}
+                print(json.dumps(line), flush=True)
 
 
 if __name__ == "__main__":

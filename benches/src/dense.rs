@@ -5,7 +5,7 @@ use std::{path::PathBuf, str::FromStr};
 use anyhow::ensure;
 use burn::tensor::{DType, Int, Tensor, TensorData};
 use sparsek::{
-    distance::{DistanceError, Metric, NearestNeighbors, ShardedNeighbors},
+    distance::{DistanceError, Measure, Metric, NearestNeighbors, Routine, ShardedNeighbors},
     sparse::Csr,
 };
 use sparsek_tests::{
@@ -17,6 +17,7 @@ use sparsek_tests::{
 use crate::{
     case::size,
     copy,
+    distance::routine,
     record::{self, NeighborRecord},
     timing::{measure_ahead, wall_clock},
     vector::numbered_devices,
@@ -46,6 +47,9 @@ pub struct Arguments {
     /// Also times rows shared among these devices of the backend, by number.
     #[arg(long, value_delimiter = ',')]
     devices: Vec<usize>,
+    /// Forces a routine, for metrics that compress dense rows.
+    #[arg(long, value_parser = routine)]
+    routine: Option<Routine>,
     /// Also times the same rows as a CSR matrix.
     #[arg(long)]
     sparse: bool,
@@ -122,8 +126,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             let (backend, index, query) = (&backend, &index, &query);
             let problem = Problem { arguments, backend, case, metric, index, query, copy_gbps };
             let [x, q] = [index, query].map(|rows| rows.tensor.clone());
-            let fitted = NearestNeighbors::fit(x.clone(), metric);
-            let dense = problem.time("dense", || fitted.kneighbors(Some(&q), case.k))?;
+            let measure = Measure::from(metric).with_routine(arguments.routine);
+            let kind = arguments.routine.map_or("dense", Routine::name);
+            let fitted = NearestNeighbors::fit(x.clone(), measure);
+            let dense = problem.time(kind, || fitted.kneighbors(Some(&q), case.k))?;
             if !arguments.devices.is_empty() {
                 let devices = numbered_devices(&problem.backend.devices(), &arguments.devices)?;
                 let share = case.rows.div_ceil(devices.len()) * case.cols;
@@ -131,14 +137,14 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
                     let shape = [part.len() / case.cols, case.cols];
                     Tensor::<2>::from_data(TensorData::new(part.to_vec(), shape), device)
                 });
-                let fitted = ShardedNeighbors::fit(shards.collect(), metric)?;
+                let fitted = ShardedNeighbors::fit(shards.collect(), measure)?;
                 let kind = format!("{} devices", devices.len());
                 let ms = problem.time(&kind, || fitted.kneighbors(&q, case.k))?;
                 say!("{} {metric}: {kind} {:.2} x one", case.text, dense / ms);
             }
             if arguments.sparse {
                 let (x, q) = (Csr::from_dense(x)?, Csr::from_dense(q)?);
-                let fitted = NearestNeighbors::fit(x, metric);
+                let fitted = NearestNeighbors::fit(x, measure);
                 let sparse = problem.time("sparse", || fitted.kneighbors(Some(&q), case.k))?;
                 say!("{} {metric}: sparse / dense {:.2}", case.text, sparse / dense);
             }

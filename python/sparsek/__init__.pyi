@@ -1,12 +1,14 @@
 from typing import Any, NamedTuple
 
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 __version__: str
 
+# Results are arrays of numpy, or of the library of the argument on a CUDA device.
+
 class TopkResult(NamedTuple):
-    values: NDArray[Any]
-    indices: NDArray[Any]
+    values: Any
+    indices: Any
 
 def devices() -> list[str]: ...
 def metrics() -> list[str]: ...
@@ -19,7 +21,7 @@ def pairwise_distances(
     w: ArrayLike | None = None,
     V: ArrayLike | None = None,
     device: str = "auto",
-) -> NDArray[Any]: ...
+) -> Any: ...
 def topk(
     array: Any,
     k: int,
@@ -31,4 +33,4 @@ def topk(
 ) -> TopkResult: ...
 def topk_mask(
     array: Any, k: int, *, dim: int = -1, largest: bool = True, device: str = "auto"
-) -> NDArray[Any]: ...
+) -> Any: ...

@@ -3,7 +3,7 @@
 import numpy as np
 
 from . import _native
-from ._arrays import as_matrix, as_rows, float_dtype
+from ._arrays import as_matrix, as_rows, float_dtype, like, on_device, place
 
 
 def metrics():
@@ -25,6 +25,7 @@ def pairwise_distances(X, Y=None, metric="euclidean", *, p=2, w=None, V=None, de
     ----------
     X, Y : arrays or scipy sparse matrices
         Dense and sparse may be mixed. float32 is computed in float32, anything wider in float64.
+        Arrays of other libraries on a CUDA device are compared there.
     metric : str
         A name of ``metrics()``, or "minkowski:3" with the exponent.
     p : float
@@ -38,20 +39,22 @@ def pairwise_distances(X, Y=None, metric="euclidean", *, p=2, w=None, V=None, de
 
     Returns
     -------
-    numpy array of shape (rows of X, rows of Y)
+    array of shape (rows of X, rows of Y)
+        Of numpy, or of the library of X on its device.
     """
     X = as_rows(X)
     Y = None if Y is None else as_rows(Y)
+    device = place(device, X, Y)
     dtype = float_dtype(X) if Y is None else float_dtype(X, Y)
-    x = as_matrix(X, dtype, str(device))
-    y = None if Y is None else as_matrix(Y, dtype, str(device))
+    x = as_matrix(X, dtype, device)
+    y = None if Y is None else as_matrix(Y, dtype, device)
     if V is None and plain(metric) == "seuclidean":
         V = _variances(X, Y)
     metric, weights = resolve(metric, p=p, w=w, V=V)
     if weights is not None:
         x = x.weighted(metric, weights)
         y = None if y is None else y.weighted(metric, weights)
-    return np.asarray(_native.pairwise_distances(x, y, metric))
+    return like(X)(_native.pairwise_distances(x, y, metric))
 
 
 def plain(metric):
@@ -85,5 +88,7 @@ def resolve(metric, *, p=2, w=None, V=None):
 
 def _variances(X, Y):
     """Returns the sample variance of each column, as scipy's default."""
+    if on_device(X):
+        raise ValueError("seuclidean needs variances V for arrays on a CUDA device")
     rows = [x.toarray() if hasattr(x, "toarray") else x for x in (X, Y) if x is not None]
     return np.var(np.vstack(rows).astype(np.float64), axis=0, ddof=1)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from . import _native
-from ._arrays import as_array, count, native
+from ._arrays import as_array, count, like, native, on_device, place
 
 
 class TopkResult(NamedTuple):
@@ -24,9 +24,9 @@ def topk(array, k, *, dim=-1, largest=True, sorted=True, device="auto"):
 
     Parameters
     ----------
-    array : numpy array or any object with ``__dlpack__`` in the memory of the CPU
+    array : numpy array or any object with ``__dlpack__``
         float16, float32, float64, int32, uint32 or int64; bool and integers of 8 and 16 bits are
-        selected as int32.
+        selected as int32. An array on a CUDA device, also bfloat16, is selected there.
     k : int
     dim : int
         The axis.
@@ -40,19 +40,18 @@ def topk(array, k, *, dim=-1, largest=True, sorted=True, device="auto"):
     -------
     values, indices
         Arrays of the shape of ``array`` with k elements along ``dim``; values have its dtype,
-        indices are int64.
+        indices are int64. On a CUDA device: arrays of its library there.
     """
     array, dim, k, (shape, split) = _request(array, dim, k)
-    small = array.dtype if array.dtype.kind in "biu" and array.dtype.itemsize < 4 else None
+    device, returned = place(device, array), like(array)
+    small = _small(array)
     array, dtype = native(array, None if small is None else np.int32)
-    values, indices = _native.topk(
-        array, dtype, split, k, bool(largest), bool(sorted), str(device)
-    )
     shape = shape[:dim] + (k,) + shape[dim + 1 :]
-    values = np.asarray(values).reshape(shape)
+    found = _native.topk(array, dtype, split, shape, k, bool(largest), bool(sorted), device)
+    values, indices = map(returned, found)
     if small is not None:
         values = values.astype(small.newbyteorder("="))
-    return TopkResult(values, np.asarray(indices).reshape(shape))
+    return TopkResult(values, indices)
 
 
 def topk_mask(array, k, *, dim=-1, largest=True, device="auto"):
@@ -61,16 +60,16 @@ def topk_mask(array, k, *, dim=-1, largest=True, device="auto"):
     Selects as ``topk``, from float16, float32 or float64.
     """
     array, _, k, (shape, split) = _request(array, dim, k)
+    device, returned = place(device, array), like(array)
     array, dtype = native(array)
-    kept = _native.topk_mask(array, dtype, split, k, bool(largest), str(device))
-    return np.asarray(kept).reshape(shape)
+    return returned(_native.topk_mask(array, dtype, split, shape, k, bool(largest), device))
 
 
 def _request(array, dim, k):
     """Checks a request; returns the shape, also with the axis between all others."""
     array = as_array(array)
     k = count("k", k)
-    shape = array.shape
+    shape = tuple(array.shape)
     if not -len(shape) <= dim < len(shape):
         raise ValueError(f"dimension {dim} is out of range for an array of shape {shape}")
     dim %= len(shape)
@@ -81,3 +80,10 @@ def _request(array, dim, k):
         )
     split = (math.prod(shape[:dim]), length, math.prod(shape[dim + 1 :]))
     return array, dim, k, (shape, split)
+
+
+def _small(array):
+    """Returns the dtype of integers that are selected as int32, or None."""
+    if on_device(array) or array.dtype.kind not in "biu" or array.dtype.itemsize >= 4:
+        return None
+    return array.dtype

@@ -19,7 +19,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _native
-from ._arrays import as_matrix, count, stays_dense
+from ._arrays import as_matrix, as_rows, count, like, on_device, place, stays_dense
 from ._distances import plain, resolve
 
 __all__ = [
@@ -50,7 +50,12 @@ class _NeighborsBase(BaseEstimator):
 
     def _fit(self, X, y=_WITHOUT, **options):
         options = {"accept_sparse": "csr", "dtype": _DTYPES, **options}
-        if y is _WITHOUT:
+        if on_device(X):
+            X = self._validated(X)
+            if y is not _WITHOUT:
+                raise TypeError("predictors take arrays in the memory of the CPU")
+            self.n_features_in_ = X.shape[1]
+        elif y is _WITHOUT:
             X = validate_data(self, X, **options)
         else:
             X, y = validate_data(self, X, y, **options)
@@ -60,6 +65,8 @@ class _NeighborsBase(BaseEstimator):
             raise ValueError(f"metric_params has {unknown[0]}; p, w and V are known")
         params.setdefault("p", self.p)
         if params.get("V") is None and plain(self.metric) == "seuclidean":
+            if on_device(X):
+                raise ValueError("seuclidean needs variances V for arrays on a CUDA device")
             rows = X.toarray() if scipy.sparse.issparse(X) else X
             params["V"] = np.var(rows, axis=0, ddof=1, dtype=np.float64)
         self._metric, self._weights = resolve(self.metric, **params)
@@ -69,13 +76,24 @@ class _NeighborsBase(BaseEstimator):
         self._index = self._new_index()
         return y
 
+    def _validated(self, X):
+        """Returns rows on a CUDA device; NaN and infinities are not looked for."""
+        X = as_rows(X)
+        if X.shape[0] == 0 or X.shape[1] == 0:
+            raise ValueError(f"the array has shape {tuple(X.shape)}; rows of columns are needed")
+        return X
+
+    def _device(self, X=None):
+        return place(self.device, self._fit_X, X)
+
     def _new_index(self):
-        dense = stays_dense(self._fit_X, self._metric, str(self.device))
+        dense = stays_dense(self._fit_X, self._metric, self._device())
         return _native.Index(self._matrix(self._fit_X, dense), self._metric)
 
     def _matrix(self, X, dense):
         rows = scipy.sparse.csr_array(X) if scipy.sparse.issparse(X) else X
-        matrix = as_matrix(rows, self._fit_X.dtype, str(self.device), dense)
+        dtype = None if on_device(X) else self._fit_X.dtype
+        matrix = as_matrix(rows, dtype, self._device(X), dense)
         return matrix if self._weights is None else matrix.weighted(self._metric, self._weights)
 
     def _search(self, X, dense=True):
@@ -85,7 +103,16 @@ class _NeighborsBase(BaseEstimator):
             self._index = self._new_index()
         if X is None:
             return self._index, None
-        X = validate_data(self, X, accept_sparse="csr", dtype=self._fit_X.dtype, reset=False)
+        if on_device(X) or on_device(self._fit_X):
+            X = self._validated(X)
+            self._device(X)
+            if X.shape[1] != self.n_features_in_:
+                raise ValueError(
+                    f"X has {X.shape[1]} features, but {type(self).__name__} is expecting "
+                    f"{self.n_features_in_} features as input"
+                )
+        else:
+            X = validate_data(self, X, accept_sparse="csr", dtype=self._fit_X.dtype, reset=False)
         return self._index, self._matrix(X, dense and self._index.is_dense)
 
     def kneighbors(self, X=None, n_neighbors=None, return_distance=True):
@@ -102,13 +129,13 @@ class _NeighborsBase(BaseEstimator):
         Returns
         -------
         distances, indices
-            Arrays of shape (queries, n_neighbors).
+            Arrays of shape (queries, n_neighbors), on a CUDA device if the rows are there.
         """
         check_is_fitted(self)
         k = _neighbors(self.n_neighbors if n_neighbors is None else n_neighbors)
         index, query = self._search(X)
         found = index.kneighbors(query, k)
-        distances, indices = map(np.asarray, found)
+        distances, indices = map(like(self._fit_X if X is None else X), found)
         return (distances, indices) if return_distance else indices
 
     def kneighbors_graph(self, X=None, n_neighbors=None, mode="connectivity"):
@@ -117,6 +144,7 @@ class _NeighborsBase(BaseEstimator):
         Entries are ones, or distances if ``mode`` is "distance"; they are stored nearest first.
         """
         _check_mode(mode)
+        _check_host(self._fit_X if X is None else X)
         distances, indices = self.kneighbors(X, n_neighbors)
         rows, k = indices.shape
         values = distances.ravel() if mode == "distance" else np.ones(rows * k)
@@ -198,6 +226,7 @@ class NearestNeighbors(_NeighborsBase):
 
     def _within(self, X, radius):
         check_is_fitted(self)
+        _check_host(self._fit_X if X is None else X)
         radius = float(self.radius if radius is None else radius)
         index, query = self._search(X, dense=False)
         found = index.radius_neighbors(query, radius)
@@ -360,6 +389,11 @@ def _neighbors(value):
     if value == 0:
         raise ValueError("n_neighbors is 0; at least 1 is needed")
     return value
+
+
+def _check_host(X):
+    if on_device(X):
+        raise TypeError("graphs and radius searches take arrays in the memory of the CPU")
 
 
 def _check_mode(mode):

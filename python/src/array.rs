@@ -2,7 +2,7 @@
 
 use std::any::Any;
 
-use burn::tensor::{DType, Element, Tensor, TensorData, kind::Basic};
+use burn::tensor::{DType, Device, Element, Int, Tensor, TensorData, kind::Basic};
 use half::f16;
 use pyo3::{
     buffer::{Element as BufferElement, PyBuffer},
@@ -11,6 +11,14 @@ use pyo3::{
 };
 
 use crate::error::Failure;
+#[cfg(feature = "cuda")]
+use crate::exchange::{DeviceArray, Import, Kind};
+
+/// Elements of a tensor.
+#[cfg(not(feature = "cuda"))]
+pub trait Kind: Basic {}
+#[cfg(not(feature = "cuda"))]
+impl<K: Basic> Kind for K {}
 
 /// An array that numpy views without a copy, by its array interface.
 #[pyclass(frozen)]
@@ -84,6 +92,117 @@ impl Array {
     /// The same of indices, as i64.
     pub fn from_indices(data: TensorData, shape: Vec<usize>) -> Result<Self, Failure> {
         Self::from_data(data.convert::<i64>(), shape)
+    }
+}
+
+/// Dtype name of arrays that are exchanged by DLPack.
+#[cfg(feature = "cuda")]
+const EXCHANGED: &str = "dlpack";
+
+/// An array from Python.
+pub enum Input {
+    /// In the memory of the CPU.
+    Host(TensorData),
+    /// On a CUDA device.
+    #[cfg(feature = "cuda")]
+    Device(Import),
+}
+
+impl Input {
+    /// Takes a buffer of a dtype, or an array by DLPack if the dtype is "dlpack".
+    pub fn read(array: &Bound<'_, PyAny>, dtype: &str) -> PyResult<Self> {
+        #[cfg(feature = "cuda")]
+        if dtype == EXCHANGED {
+            return Ok(Self::Device(Import::new(array)?));
+        }
+        Ok(Self::Host(read_data(array, dtype)?))
+    }
+
+    /// The dtype.
+    pub fn dtype(&self) -> DType {
+        match self {
+            Self::Host(data) => data.dtype(),
+            #[cfg(feature = "cuda")]
+            Self::Device(array) => array.dtype,
+        }
+    }
+
+    /// Where results go.
+    pub fn place(&self) -> Place {
+        match self {
+            Self::Host(_) => Place::Host,
+            #[cfg(feature = "cuda")]
+            Self::Device(_) => Place::Device,
+        }
+    }
+
+    /// A tensor of the elements, on a device that has the dtype.
+    pub fn upload<const D: usize, K: Kind>(
+        self,
+        shape: [usize; D],
+        device: &Device,
+    ) -> Result<Tensor<D, K>, Failure> {
+        let dtype = self.dtype();
+        if !device.supports_dtype(dtype) {
+            let reason = format!("the device {device:?} has no {dtype:?}; convert the array");
+            return Err(Failure::Type(reason));
+        }
+        match self {
+            Self::Host(data) => {
+                let data = TensorData::from_bytes(data.into_bytes(), shape, dtype);
+                Ok(Tensor::from_data(data, (device, dtype)))
+            }
+            #[cfg(feature = "cuda")]
+            Self::Device(array) => array.copy(shape, device),
+        }
+    }
+}
+
+/// Where an array lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In the memory of the CPU.
+    Host,
+    /// On a CUDA device.
+    #[cfg(feature = "cuda")]
+    Device,
+}
+
+/// An array for Python.
+#[derive(IntoPyObject)]
+pub enum Output {
+    /// In the memory of the CPU.
+    Host(Array),
+    /// On a CUDA device.
+    #[cfg(feature = "cuda")]
+    Device(DeviceArray),
+}
+
+impl Place {
+    /// Waits for a tensor, and gives its elements under a shape.
+    pub fn give<const D: usize, K: Kind>(
+        self,
+        tensor: Tensor<D, K>,
+        shape: Vec<usize>,
+    ) -> Result<Output, Failure> {
+        Ok(match self {
+            Self::Host => Output::Host(Array::from_data(read_back(tensor)?, shape)?),
+            #[cfg(feature = "cuda")]
+            Self::Device => Output::Device(DeviceArray::new(tensor, &shape)?),
+        })
+    }
+
+    /// As [`give`](Self::give), with indices as i64.
+    pub fn give_indices<const D: usize>(
+        self,
+        tensor: Tensor<D, Int>,
+        shape: Vec<usize>,
+    ) -> Result<Output, Failure> {
+        match self {
+            Self::Host => Ok(Output::Host(Array::from_indices(read_back(tensor)?, shape)?)),
+            #[cfg(feature = "cuda")]
+            Self::Device => self.give(tensor.cast(DType::I64), shape),
+        }
     }
 }
 

@@ -6,6 +6,8 @@
 mod array;
 mod device;
 mod error;
+#[cfg(feature = "cuda")]
+mod exchange;
 mod matrix;
 mod search;
 mod topk;
@@ -25,9 +27,19 @@ mod _native {
         topk::{topk, topk_mask},
     };
 
+    #[cfg(feature = "cuda")]
+    #[pymodule_export]
+    use crate::exchange::DeviceArray;
+
     /// Most rows, columns and entries of a matrix.
     #[pymodule_export]
     const MAX_ENTRIES: usize = sparsek::sparse::MAX_ENTRIES;
+
+    /// Whether CUDA is linked.
+    #[pyo3::pyfunction]
+    fn has_cuda() -> bool {
+        cfg!(feature = "cuda")
+    }
 
     /// The name of a metric that an alias stands for.
     #[pyo3::pyfunction]

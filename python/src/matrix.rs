@@ -9,7 +9,7 @@ use sparsek::{
 };
 
 use crate::{
-    array::{Array, read, read_back, read_data},
+    array::{Array, Input, Output, Place, read, read_back, read_data},
     device,
     error::Failure,
     worker,
@@ -19,6 +19,8 @@ use crate::{
 #[pyclass(frozen)]
 pub struct Matrix {
     pub(crate) rows: AnySamples,
+    /// Where the rows came from, and results go.
+    pub(crate) place: Place,
 }
 
 #[pymethods]
@@ -39,7 +41,7 @@ impl Matrix {
         worker::run(py, move |_| {
             let device = device::open(&device)?;
             let pattern = Pattern::new(shape[0], shape[1], indptr, indices)?;
-            Ok(Self { rows: upload(pattern, values, &device)?.into() })
+            Ok(Self { rows: upload(pattern, values, &device)?.into(), place: Place::Host })
         })
     }
 
@@ -52,14 +54,18 @@ impl Matrix {
         dtype: &str,
         device: String,
     ) -> PyResult<Self> {
-        let values = read_data(values, dtype)?;
+        let input = Input::read(values, dtype)?;
         worker::run(py, move |_| {
             let device = device::open(&device)?;
             check_sizes([("rows", shape[0]), ("columns", shape[1])])?;
-            let dtype = check_dtype(&values, &device)?;
-            let values = TensorData::from_bytes(values.into_bytes(), shape, dtype);
-            let rows = Tensor::<2>::from_data(values, (&device, dtype));
-            Ok(Self { rows: rows.into() })
+            let (place, dtype) = (input.place(), input.dtype());
+            if !dtype.is_float() {
+                return Err(Failure::Type(format!("dtype {dtype:?} is not supported for rows")));
+            }
+            let rows: Tensor<2> = input.upload(shape, &device)?;
+            // As of arrays on the CPU.
+            let rows = if dtype.size() < 4 { rows.cast(DType::F32) } else { rows };
+            Ok(Self { rows: rows.into(), place })
         })
     }
 
@@ -83,15 +89,17 @@ impl Matrix {
                     return Err(Failure::Type(reason));
                 }
             };
-            Ok(Self { rows: upload(pattern, values, &device)?.into() })
+            Ok(Self { rows: upload(pattern, values, &device)?.into(), place: Place::Host })
         })
     }
 
     /// Scales columns so that distances by `metric` are weighted.
     fn weighted(&self, py: Python<'_>, metric: &str, weights: &Bound<'_, PyAny>) -> PyResult<Self> {
         let (metric, weights) = (parse(metric)?, read::<f64>(weights)?);
-        let rows = self.rows.clone();
-        worker::run(py, move |_| Ok(Self { rows: distance::weighted(&rows, metric, &weights)? }))
+        let (rows, place) = (self.rows.clone(), self.place);
+        worker::run(py, move |_| {
+            Ok(Self { rows: distance::weighted(&rows, metric, &weights)?, place })
+        })
     }
 
     /// The arrays of scipy's CSR format: offsets, columns and values.
@@ -136,16 +144,18 @@ pub fn pairwise_distances(
     x: PyRef<'_, Matrix>,
     y: Option<PyRef<'_, Matrix>>,
     metric: &str,
-) -> PyResult<Array> {
+) -> PyResult<Output> {
     let metric = parse(metric)?;
+    let place = x.place;
     let (x, y) = (x.rows.clone(), y.map(|y| y.rows.clone()));
     worker::run(py, move |_| {
         let shape = vec![x.rows(), y.as_ref().unwrap_or(&x).rows()];
         let size = x.dtype().size().max(4);
-        let asked = memory::product(&[shape[0], shape[1], size]);
-        memory::check(format_args!("{} × {} distances", shape[0], shape[1]), asked)?;
-        let distances = distance::pairwise_distances(&x, y.as_ref(), metric)?;
-        Array::from_data(read_back(distances)?, shape)
+        if place == Place::Host {
+            let asked = memory::product(&[shape[0], shape[1], size]);
+            memory::check(format_args!("{} × {} distances", shape[0], shape[1]), asked)?;
+        }
+        place.give(distance::pairwise_distances(&x, y.as_ref(), metric)?, shape)
     })
 }
 

@@ -11,7 +11,7 @@ use sparsek::{
 };
 
 use crate::{
-    array::{Array, Number, read_back, vector},
+    array::{Array, Number, Output, Place, read_back, vector},
     device,
     error::Failure,
     matrix::{Matrix, parse},
@@ -25,13 +25,15 @@ const PART: usize = 16_384;
 #[pyclass(frozen)]
 pub struct Index {
     search: NearestNeighbors<AnySamples>,
+    place: Place,
 }
 
 #[pymethods]
 impl Index {
     #[new]
     fn new(rows: PyRef<'_, Matrix>, metric: &str) -> PyResult<Self> {
-        Ok(Self { search: NearestNeighbors::fit(rows.rows.clone(), parse(metric)?) })
+        let search = NearestNeighbors::fit(rows.rows.clone(), parse(metric)?);
+        Ok(Self { search, place: rows.place })
     }
 
     /// Whether the rows are dense.
@@ -47,9 +49,21 @@ impl Index {
         py: Python<'_>,
         query: Option<PyRef<'_, Matrix>>,
         k: usize,
-    ) -> PyResult<(Array, Array)> {
+    ) -> PyResult<(Output, Output)> {
+        let place = query.as_ref().map_or(self.place, |query| query.place);
         let search = self.with(query);
-        worker::run(py, move |cancel| search.nearest_of_dtype(k, cancel))
+        worker::run(py, move |cancel| match place {
+            Place::Host => {
+                let (distances, indices) = search.nearest_of_dtype(k, cancel)?;
+                Ok((Output::Host(distances), Output::Host(indices)))
+            }
+            #[cfg(feature = "cuda")]
+            Place::Device => {
+                let shape = vec![search.rows(), k];
+                let (distances, indices) = search.search.kneighbors(search.query.as_ref(), k)?;
+                Ok((place.give(distances, shape.clone())?, place.give_indices(indices, shape)?))
+            }
+        })
     }
 
     /// Offsets, distances and indices of all rows within a radius, by index.

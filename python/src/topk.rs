@@ -1,17 +1,18 @@
 //! Selections.
 
-use burn::tensor::{Device, Int, Tensor, TensorData};
+use burn::tensor::{Int, Tensor};
 use pyo3::prelude::*;
 use sparsek::topk::{TopkOptions, try_topk, try_topk_mask};
 
 use crate::{
-    array::{Array, read_back, read_data},
+    array::{Input, Output},
     device,
     error::Failure,
     worker,
 };
 
-/// Values and indices of the `k` greatest or least elements along the middle of three dimensions.
+/// Values and indices of the `k` greatest or least elements along the middle of three dimensions,
+/// under the shape `result`.
 #[pyfunction]
 #[allow(clippy::too_many_arguments, reason = "Python's arguments")]
 pub fn topk(
@@ -19,67 +20,56 @@ pub fn topk(
     array: &Bound<'_, PyAny>,
     dtype: &str,
     shape: [usize; 3],
+    result: Vec<usize>,
     k: usize,
     largest: bool,
     sorted: bool,
     device: String,
-) -> PyResult<(Array, Array)> {
-    let data = read_data(array, dtype)?;
+) -> PyResult<(Output, Output)> {
+    let input = Input::read(array, dtype)?;
     let options = TopkOptions::new(k).with_largest(largest).with_sorted(sorted);
     worker::run(py, move |_| {
         let device = device::open(&device)?;
-        let (values, indices) = match data.dtype().is_float() {
+        let place = input.place();
+        let (values, indices) = match input.dtype().is_float() {
             true => {
-                let x: Tensor<3> = upload(data, shape, &device)?;
+                let x: Tensor<3> = input.upload(shape, &device)?;
                 let (values, indices) = try_topk(x, &options, 1)?;
-                (read_back(values)?, indices)
+                (place.give(values, result.clone())?, indices)
             }
             false => {
-                let x: Tensor<3, Int> = upload(data, shape, &device)?;
+                let x: Tensor<3, Int> = input.upload(shape, &device)?;
                 let (values, indices) = try_topk(x, &options, 1)?;
-                (read_back(values)?, indices)
+                (place.give(values, result.clone())?, indices)
             }
         };
-        let shape = vec![shape[0], k, shape[2]];
-        let indices = Array::from_indices(read_back(indices)?, shape.clone())?;
-        Ok((Array::from_data(values, shape)?, indices))
+        Ok((values, place.give_indices(indices, result)?))
     })
 }
 
-/// Sets all but the `k` greatest or least elements along the middle of three dimensions to 0.
+/// Sets all but the `k` greatest or least elements along the middle of three dimensions to 0, under
+/// the shape `result`.
 #[pyfunction]
+#[allow(clippy::too_many_arguments, reason = "Python's arguments")]
 pub fn topk_mask(
     py: Python<'_>,
     array: &Bound<'_, PyAny>,
     dtype: &str,
     shape: [usize; 3],
+    result: Vec<usize>,
     k: usize,
     largest: bool,
     device: String,
-) -> PyResult<Array> {
-    let data = read_data(array, dtype)?;
+) -> PyResult<Output> {
+    let input = Input::read(array, dtype)?;
     let options = TopkOptions::new(k).with_largest(largest);
     worker::run(py, move |_| {
-        if !data.dtype().is_float() {
+        if !input.dtype().is_float() {
             let reason = "topk_mask takes float16, float32 and float64; topk also takes integers";
             return Err(Failure::Type(reason.into()));
         }
-        let x: Tensor<3> = upload(data, shape, &device::open(&device)?)?;
-        let kept = try_topk_mask(x, &options, 1)?;
-        Array::from_data(read_back(kept)?, shape.to_vec())
+        let place = input.place();
+        let x: Tensor<3> = input.upload(shape, &device::open(&device)?)?;
+        place.give(try_topk_mask(x, &options, 1)?, result)
     })
-}
-
-fn upload<K: burn::tensor::kind::Basic>(
-    data: TensorData,
-    shape: [usize; 3],
-    device: &Device,
-) -> Result<Tensor<3, K>, Failure> {
-    let dtype = data.dtype();
-    if !device.supports_dtype(dtype) {
-        let reason = format!("the device {device:?} has no {dtype:?}; convert the array");
-        return Err(Failure::Type(reason));
-    }
-    let data = TensorData::from_bytes(data.into_bytes(), shape, dtype);
-    Ok(Tensor::from_data(data, (device, dtype)))
 }

@@ -24,6 +24,7 @@ pub fn command() -> Result {
     run(&mut cargo(CLIPPY_FLEX))?;
     // What docs.rs gets needs no LLVM.
     run(cargo(CHECK_OTHERS).env("DOCS_RS", "1"))?;
+    run(cargo(CLIPPY_PYTHON_CUDA).env("DOCS_RS", "1"))?;
     run(cargo(plan.cargo("doc")).arg("--no-deps").env("RUSTDOCFLAGS", "-D warnings"))?;
     run(&mut cargo(PACKAGE))?;
     // The fault tests and the examples run the programs; Python loads its module.
@@ -82,6 +83,20 @@ const CLIPPY_FLEX: [&str; 14] = [
     "--no-default-features",
     "--features",
     "sparsek-gnn/flex,sparsek-examples/flex",
+    "--",
+    "-D",
+    "warnings",
+];
+
+/// The exchange of CUDA arrays, which no machine without a card runs.
+const CLIPPY_PYTHON_CUDA: [&str; 10] = [
+    "clippy",
+    "--release",
+    "--package",
+    "sparsek-python",
+    "--no-default-features",
+    "--features",
+    "flex,vulkan,cuda",
     "--",
     "-D",
     "warnings",

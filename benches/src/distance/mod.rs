@@ -57,7 +57,8 @@ pub struct Arguments {
     json: Option<PathBuf>,
 }
 
-fn routine(text: &str) -> Result<Routine, String> {
+/// A routine by name.
+pub fn routine(text: &str) -> Result<Routine, String> {
     let renamed = match text {
         "tiled" => "dense_tile",
         "product" => "tensor_core",

@@ -14,6 +14,7 @@ mod graphs;
 mod long_rows;
 mod numbers;
 mod papers;
+mod python;
 pub(crate) mod records;
 mod sections;
 mod selection;
@@ -60,11 +61,12 @@ the benches.
 ";
 
 /// The chapters, beside the document.
-const CHAPTERS: [&str; 2] = ["guide/src/papers.md", "guide/src/long-rows.md"];
+const CHAPTERS: [&str; 3] =
+    ["guide/src/papers.md", "guide/src/long-rows.md", "guide/src/python.md"];
 
 struct Report {
     text: String,
-    chapters: [Option<String>; 2],
+    chapters: [Option<String>; CHAPTERS.len()],
     /// File names and contents.
     figures: Vec<(String, String)>,
 }
@@ -110,8 +112,11 @@ fn report<'a>(devices: impl Iterator<Item = (&'a str, &'a Benches)>) -> anyhow::
         let devices = devices.iter();
         devices.map(move |&(folder, all)| (title(folder, all), all, record_path(folder, bench)))
     };
-    let chapters =
-        [papers::chapter(with_records("paper")), long_rows::chapter(with_records("long-rows"))];
+    let chapters = [
+        papers::chapter(with_records("paper")),
+        long_rows::chapter(with_records("long-rows")),
+        python::chapter(with_records("python")),
+    ];
     let mut report = Report { text: HEAD.into(), chapters, figures: Vec::new() };
     for (folder, benches) in devices {
         let figures = figures::all(folder, benches)?;

@@ -135,6 +135,13 @@ fn of_metric<T: Element>(backend: &Backend, metric: Metric, routine: Option<Rout
         let other = Sparse { rows, ..recipe };
         pairs.push((format!("{rows} rows"), recipe.matrix(8), other.matrix(9)));
     }
+    // All elements, more rows and columns than a tile of registers holds.
+    for (shape, rows, values) in [([150, 70], 67, Values::Normal), ([3, 33], 129, Values::Positive)]
+    {
+        let recipe = Sparse::new("", shape, 1.0, Structure::Uniform, values);
+        let other = recipe.with_rows(rows);
+        pairs.push((format!("{rows} dense rows"), recipe.matrix(13), other.matrix(14)));
+    }
     // More columns than shared memory holds; the rows need few or many parts of a hash table.
     let recipe = Sparse::new("", [5, 13_000], 0.02, Structure::FullRows, Values::Normal);
     let other = recipe.with_rows(3);

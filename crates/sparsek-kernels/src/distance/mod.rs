@@ -39,6 +39,8 @@ mod plan;
 mod prepare;
 #[cfg(feature = "kernels")]
 mod radius;
+#[cfg(feature = "kernels")]
+mod register_tile;
 mod semiring;
 mod sizes;
 mod slopes;
@@ -127,6 +129,7 @@ impl Index {
                 match routine {
                     Routine::Inverted => inverted::check(client, &algebra, matrix)?,
                     Routine::DenseTile => dense_tile::check(client, strategy.dense, matrix)?,
+                    Routine::RegisterTile => register_tile::check(client, &strategy, matrix)?,
                     Routine::Hybrid => hybrid::check(client)?,
                     Routine::ExpandSort => expand_sort::check(client)?,
                     Routine::TensorCore => tensor_core::check(client, strategy.inner, matrix)?,

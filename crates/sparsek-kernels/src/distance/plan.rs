@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! density ≥ DENSE_TENSOR_CORE, whole numbers, tensor cores  → tensor_core
+//! density ≥ DENSE_REGISTER_TILE, queries of a full one dense → register_tile
 //! density ≥ threshold of the `Dense` kind                   → dense_tile
 //! columns of one row add nothing                            → inverted
 //! otherwise                                                 → merge
@@ -15,9 +16,13 @@ use super::{
     dense_tile, inverted,
     metric::Distance,
     prepare::columns::row_tiles,
+    register_tile,
     semiring::{Dense, Strategy},
     tensor_core,
-    tuning::{DENSE_EITHER, DENSE_HALVES, DENSE_ONE_PASS, DENSE_TENSOR_CORE, DENSE_UNION},
+    tuning::{
+        DENSE_EITHER, DENSE_HALVES, DENSE_ONE_PASS, DENSE_REGISTER_TILE, DENSE_TENSOR_CORE,
+        DENSE_UNION, LEFT_REGISTER_TILE,
+    },
     types::{Matrix, Routine},
 };
 use crate::{device::accumulator, error::KernelError};
@@ -29,7 +34,7 @@ fn density(matrix: &Matrix) -> f64 {
 
 /// Chooses the routine for an index of `matrix`.
 ///
-/// Tensor cores need `compared`, the left matrix. `whole`: the whole matrix's density if `matrix`
+/// Tensor cores and register tiles need `compared`, the left matrix. `whole`: the whole matrix's density if `matrix`
 /// is a part, so that parts take one routine and round alike.
 pub fn choose(
     client: &Client,
@@ -38,7 +43,8 @@ pub fn choose(
     matrix: &Matrix,
     whole: Option<f64>,
 ) -> Routine {
-    let Strategy { union, dense, inner, .. } = distance.strategy();
+    let strategy = distance.strategy();
+    let Strategy { union, dense, inner, .. } = strategy;
     let density = whole.unwrap_or_else(|| density(matrix));
     let suits = |matrix| tensor_core::suits(inner, matrix);
     if density >= DENSE_TENSOR_CORE
@@ -47,6 +53,15 @@ pub fn choose(
         && tensor_core::check(client, inner, matrix).is_ok()
     {
         return Routine::TensorCore;
+    }
+    // By the index alone, so that a part of its rows takes the same routine: part of a full matrix
+    // is full.
+    let suits = |left| density < 1.0 || self::density(left) >= LEFT_REGISTER_TILE;
+    if density >= DENSE_REGISTER_TILE
+        && compared.is_none_or(suits)
+        && register_tile::check(client, &strategy, matrix).is_ok()
+    {
+        return Routine::RegisterTile;
     }
     let least = match dense {
         Some(Dense::Products | Dense::Left) if union => DENSE_UNION,

@@ -11,6 +11,10 @@ pub(super) const DENSE_UNION: f64 = 1.0 / 18.0;
 pub(super) const DENSE_HALVES: f64 = 1.0 / 128.0;
 /// For [`Dense::Either`](super::Dense::Either).
 pub(super) const DENSE_EITHER: f64 = 1.0 / 256.0;
+/// For register tiles.
+pub(super) const DENSE_REGISTER_TILE: f64 = 0.8;
+/// Least density of the other matrix, for register tiles of a full one.
+pub(super) const LEFT_REGISTER_TILE: f64 = 1.0 / 8.0;
 /// For tensor cores.
 pub(super) const DENSE_TENSOR_CORE: f64 = 1.0 / 32.0;
 
@@ -56,6 +60,21 @@ pub(super) const TILE_CUBES: usize = 1024;
 pub(super) const TILE_FILL_ROWS: usize = 16;
 /// Entries a plane multiplies together.
 pub(super) const TILE_STEP: u32 = 4;
+
+// Register tiles.
+
+/// Units per cube.
+pub(super) const REGISTER_TILE_UNITS: u32 = 256;
+/// Pairs of a unit across a tile.
+pub(super) const REGISTER_TILE_ACROSS: usize = 4;
+/// Most pairs of a unit down a tile; half as many of f64.
+pub(super) const REGISTER_TILE_DOWN: usize = 8;
+/// Columns that a unit adds together.
+pub(super) const REGISTER_TILE_STEP: usize = 4;
+/// Columns of a block, the first that fits shared memory.
+pub(super) const REGISTER_TILE_DEPTHS: [usize; 3] = [32, 16, 8];
+/// Units that read a row together.
+pub(super) const REGISTER_TILE_READERS: usize = 8;
 
 // Tensor cores.
 

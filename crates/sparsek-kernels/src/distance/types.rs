@@ -37,6 +37,8 @@ pub enum Routine {
     Inverted,
     /// A cube holds dense rows in shared memory.
     DenseTile,
+    /// A cube holds dense blocks of both matrices, a unit the sums of several pairs.
+    RegisterTile,
     /// Tensor cores multiply f16 copies: inner products of whole numbers.
     TensorCore,
     /// The paper's Algorithm 3: a cube holds a row and scans the other matrix. Only if forced.
@@ -46,10 +48,11 @@ pub enum Routine {
 }
 
 /// All routines.
-pub const ROUTINES: [Routine; 6] = [
+pub const ROUTINES: [Routine; 7] = [
     Routine::Merge,
     Routine::Inverted,
     Routine::DenseTile,
+    Routine::RegisterTile,
     Routine::TensorCore,
     Routine::Hybrid,
     Routine::ExpandSort,
@@ -62,6 +65,7 @@ impl Routine {
             Self::Merge => "merge",
             Self::Inverted => "inverted",
             Self::DenseTile => "dense_tile",
+            Self::RegisterTile => "register_tile",
             Self::TensorCore => "tensor_core",
             Self::Hybrid => "hybrid",
             Self::ExpandSort => "expand_sort",

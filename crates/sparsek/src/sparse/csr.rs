@@ -136,7 +136,7 @@ impl Csr {
         Ok(Self::from_sorted(Sorted::from_coo(shape, rows, cols)?, values))
     }
 
-    /// The nonzero elements of `x`, NaN included. The host reads `x` once. Differentiable.
+    /// The nonzero elements of `x`, NaN included. The host reads `x` if it has zeros. Differentiable.
     ///
     /// [`CsrError`] for sizes above [`MAX_ENTRIES`](super::MAX_ENTRIES), or a dtype that the device
     /// lacks.
@@ -160,6 +160,9 @@ impl Csr {
         check_size("rows", rows)?;
         check_size("columns", cols)?;
         check_dtype(x.dtype(), &x.device())?;
+        if rows * cols > 0 && !has_zeros(&x).await {
+            return Self::from_all_elements(x);
+        }
         let elements = x.to_data_async().await.expect("the device runs");
         let (mut indptr, mut indices, mut places) = (vec![0], Vec::new(), Vec::new());
         for row in 0..rows {
@@ -331,6 +334,13 @@ impl Csr {
             Tensor::<1>::from_dispatch(greatest).into_scalar::<f32>()
         })
     }
+}
+
+/// Whether an element is zero, by the device: rows without zeros are not read.
+async fn has_zeros(x: &Tensor<2>) -> bool {
+    let zeros = x.clone().detach().equal_elem(0.0).any();
+    let found = zeros.into_data_async().await.expect("the device runs");
+    found.iter::<bool>().any(|zero| zero)
 }
 
 /// Whether an element is neither `+0` nor `-0`.

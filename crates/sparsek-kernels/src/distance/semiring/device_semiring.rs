@@ -74,7 +74,7 @@ pub trait Semiring: Send + Sync + 'static {
         product __expand_product (a, b, p) = |scope| a.__expand_mul_method(scope, b);
         /// Added to the second total per common column.
         other __expand_other (a, b) = |scope| S::__expand_new(scope, 0.0);
-        /// Added to the core per column of either row; absent is 0.
+        /// Added to the core per column of either row; absent is 0. 0 for two zeros.
         direct __expand_direct (a, b, p) = |scope| S::__expand_new(scope, 0.0);
         /// Dense row's value. Default: the value.
         dense_value __expand_dense_value (b) = |scope| b;
