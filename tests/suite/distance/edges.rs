@@ -29,6 +29,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
             let case = case(&format!("{}-of-supersets", metric.name()));
             cases.add(backend, case, move |b| supersets(b, metric, routine));
         }
+        cases.add(backend, case("no-columns"), move |b| no_columns(b, routine));
         let case = case("chebyshev-of-ties");
         cases.add(backend, case, move |b| ties::<f32>(b, routine));
         for metric in COUNTED {
@@ -41,6 +42,28 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     let case = |dtype: &str| format!("tensor/distance/auto/{dtype}/chebyshev-of-ties");
     cases.add(backend, case("f64"), |b| ties::<f64>(b, None));
     cases.add(backend, case("f16"), |b| ties::<half::f16>(b, None));
+}
+
+/// Rows without columns: no distance reads an entry.
+fn no_columns(backend: &Backend, routine: Option<Routine>) -> Outcome {
+    let rows = |rows: usize| Csr {
+        rows,
+        cols: 0,
+        indptr: vec![0; rows + 1],
+        indices: Vec::new(),
+        weights: Vec::new(),
+    };
+    for metric in [Metric::Manhattan, Metric::Euclidean, Metric::Dot] {
+        let measure = Measure::from(metric).with_routine(routine);
+        let found = match distances::<f32>(backend, [&rows(3), &rows(70)], measure)? {
+            Ok(found) => found,
+            Err(skipped) => return Ok(skipped),
+        };
+        if found != vec![0.0; 210] {
+            return Err(format!("{}: {found:?}", metric.name()));
+        }
+    }
+    Ok(Verdict::Passed)
 }
 
 /// Sum of min(a, b) / max(a, b).
