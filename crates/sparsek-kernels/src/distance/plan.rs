@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! density ≥ DENSE_TENSOR_CORE, whole numbers, tensor cores  → tensor_core
-//! density ≥ DENSE_REGISTER_TILE, queries of a full one dense → register_tile
+//! density ≥ …_REGISTER_TILE, queries of a full one dense    → register_tile
 //! density ≥ threshold of the `Dense` kind                   → dense_tile
 //! columns of one row add nothing                            → inverted
 //! otherwise                                                 → merge
@@ -21,7 +21,7 @@ use super::{
     tensor_core,
     tuning::{
         DENSE_EITHER, DENSE_HALVES, DENSE_ONE_PASS, DENSE_REGISTER_TILE, DENSE_TENSOR_CORE,
-        DENSE_UNION, LEFT_REGISTER_TILE,
+        DENSE_UNION, FULL_REGISTER_TILE, LEFT_REGISTER_TILE,
     },
     types::{Matrix, Routine},
 };
@@ -34,8 +34,8 @@ fn density(matrix: &Matrix) -> f64 {
 
 /// Chooses the routine for an index of `matrix`.
 ///
-/// Tensor cores and register tiles need `compared`, the left matrix. `whole`: the whole matrix's density if `matrix`
-/// is a part, so that parts take one routine and round alike.
+/// Tensor cores need `compared`, the left matrix; register tiles look at its density. `whole`: the
+/// whole matrix's density if `matrix` is a part, so that parts take one routine and round alike.
 pub fn choose(
     client: &Client,
     distance: &dyn Distance,
@@ -57,7 +57,11 @@ pub fn choose(
     // By the index alone, so that a part of its rows takes the same routine: part of a full matrix
     // is full.
     let suits = |left| density < 1.0 || self::density(left) >= LEFT_REGISTER_TILE;
-    if density >= DENSE_REGISTER_TILE
+    let least = match dense {
+        Some(Dense::Products) => FULL_REGISTER_TILE,
+        _ => DENSE_REGISTER_TILE,
+    };
+    if density >= least
         && compared.is_none_or(suits)
         && register_tile::check(client, &strategy, matrix).is_ok()
     {

@@ -11,8 +11,10 @@ pub(super) const DENSE_UNION: f64 = 1.0 / 18.0;
 pub(super) const DENSE_HALVES: f64 = 1.0 / 128.0;
 /// For [`Dense::Either`](super::Dense::Either).
 pub(super) const DENSE_EITHER: f64 = 1.0 / 256.0;
-/// For register tiles.
+/// For register tiles, of distances that take dense tiles twice or not at all.
 pub(super) const DENSE_REGISTER_TILE: f64 = 0.8;
+/// For register tiles, of others: full rows, which need no look at columns.
+pub(super) const FULL_REGISTER_TILE: f64 = 1.0;
 /// Least density of the other matrix, for register tiles of a full one.
 pub(super) const LEFT_REGISTER_TILE: f64 = 1.0 / 8.0;
 /// For tensor cores.

@@ -136,7 +136,8 @@ impl Csr {
         Ok(Self::from_sorted(Sorted::from_coo(shape, rows, cols)?, values))
     }
 
-    /// The nonzero elements of `x`, NaN included. The host reads `x` if it has zeros. Differentiable.
+    /// The nonzero elements of `x`, NaN included. The host reads `x` if it has zeros.
+    /// Differentiable.
     ///
     /// [`CsrError`] for sizes above [`MAX_ENTRIES`](super::MAX_ENTRIES), or a dtype that the device
     /// lacks.

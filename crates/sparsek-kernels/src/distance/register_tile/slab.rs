@@ -132,8 +132,8 @@ impl<S: Float> Slab<S> {
                     more = entry < last;
                 }
             }
-            // The reader at the first untaken entry writes the cursor: the entry before was taken, or
-            // none was.
+            // The reader at the first untaken entry writes the cursor: the entry before it was
+            // taken, or none was.
             if entry > begin {
                 taken = false;
                 if entry <= last {
