@@ -25,7 +25,10 @@ use super::{
     },
     types::{Matrix, Routine},
 };
-use crate::{device::accumulator, error::KernelError};
+use crate::{
+    device::{accumulator, plane_or_unit},
+    error::KernelError,
+};
 
 fn density(matrix: &Matrix) -> f64 {
     let places = matrix.rows.max(1) as f64 * matrix.cols.max(1) as f64;
@@ -61,7 +64,9 @@ pub fn choose(
         Some(Dense::Products) => FULL_REGISTER_TILE,
         _ => DENSE_REGISTER_TILE,
     };
-    if density >= least
+    // CubeCL's CPU runtime, of planes of one, is slower by it.
+    if plane_or_unit(client) > 1
+        && density >= least
         && compared.is_none_or(suits)
         && register_tile::check(client, &strategy, matrix).is_ok()
     {
