@@ -6,8 +6,8 @@
 
 Files are matrices that `scipy.sparse.save_npz` wrote. Each row with entries, in float32, is a query
 for its 16 neighbors. Distances are compared before anything is timed. Prints JSON lines per file
-and metric, sparsek's and scikit-learn's: medians of up to five calls within 20 s. `--overhead` times a search
-that takes about 10 ms, and one of two rows, which is the wrapper alone.
+and metric, sparsek's and scikit-learn's: medians of up to five calls within 20 s. `--overhead`
+times a search that takes about 10 ms, and one of two rows, which is the wrapper alone.
 """
 import argparse
 import json

@@ -8,31 +8,21 @@ of eleven calls that are waited for. Searches of PyTorch are those of torch_dens
 """
 import argparse
 import json
-import statistics
-import time
 
 import torch
-from torch_dense import exponent, neighbors, neighbors_by_norm
+from torch_dense import exponent, median_ms, neighbors
 
 import sparsek
 from sparsek.neighbors import NearestNeighbors
 
 
-def median_ms(run, runs=11):
-    times = []
-    for number in range(runs + 2):
-        torch.cuda.synchronize()
-        start = time.perf_counter()
-        run()
-        torch.cuda.synchronize()
-        times.append((time.perf_counter() - start) * 1e3)
-    return statistics.median(times[2:])
+RUNS = 11
 
 
 def compare(case, ours, theirs, check):
     check(ours(), theirs())
-    yield {**case, "backend": "cuda", "ms": median_ms(ours)}
-    yield {**case, "peer": f"PyTorch {torch.__version__}", "ms": median_ms(theirs)}
+    yield {**case, "backend": "cuda", "ms": median_ms(ours, RUNS)}
+    yield {**case, "peer": f"PyTorch {torch.__version__}", "ms": median_ms(theirs, RUNS)}
 
 
 def selection(text):
@@ -52,10 +42,9 @@ def search(text, metric):
     index = torch.randn(rows, columns, device="cuda")
     query = torch.randn(queries, columns, device="cuda")
     fitted = NearestNeighbors(n_neighbors=k, metric=metric).fit(index)
-    p = exponent(metric)
 
     def theirs():
-        return neighbors(index, query, k) if p is None else neighbors_by_norm(index, query, k, p)
+        return neighbors(index, query, k, exponent(metric))
 
     def check(found, expected):
         torch.testing.assert_close(found[0], expected[0], rtol=1e-4, atol=1e-3)

@@ -23,7 +23,10 @@ def synchronize():
         torch.cuda.synchronize()
 
 
-def neighbors(index, query, k):
+def neighbors(index, query, k, p=None):
+    """Returns distances and rows by the norm of an exponent, or by products if there is none."""
+    if p is not None:
+        return neighbors_by_norm(index, query, k, p)
     norms = index.square().sum(1)
     step = max(1, TILE // len(index))
     found = []
@@ -73,10 +76,7 @@ def main():
             p = exponent(metric)
             for tf32 in (False, True) if p is None else (False,):
                 torch.backends.cuda.matmul.allow_tf32 = tf32
-                if p is None:
-                    ms = median_ms(lambda: neighbors(index, query, k))
-                else:
-                    ms = median_ms(lambda: neighbors_by_norm(index, query, k, p))
+                ms = median_ms(lambda: neighbors(index, query, k, p))
                 peer = "PyTorch, TF32" if tf32 else "PyTorch, f32"
                 line = {"bench": "dense", "peer": peer, "case": case, "method": metric, "ms": ms}
                 print(json.dumps(line), flush=True)

@@ -49,7 +49,7 @@ def pairwise_distances(X, Y=None, metric="euclidean", *, p=2, w=None, V=None, de
     x = as_matrix(X, dtype, device)
     y = None if Y is None else as_matrix(Y, dtype, device)
     if V is None and plain(metric) == "seuclidean":
-        V = _variances(X, Y)
+        V = variances(X, Y)
     metric, weights = resolve(metric, p=p, w=w, V=V)
     if weights is not None:
         x = x.weighted(metric, weights)
@@ -86,7 +86,7 @@ def resolve(metric, *, p=2, w=None, V=None):
     return metric, None if w is None else np.ascontiguousarray(w, dtype=np.float64)
 
 
-def _variances(X, Y):
+def variances(X, Y=None):
     """Returns the sample variance of each column, as scipy's default."""
     if on_device(X):
         raise ValueError("seuclidean needs variances V for arrays on a CUDA device")

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _native
 from ._arrays import as_matrix, as_rows, count, like, on_device, place, stays_dense
-from ._distances import plain, resolve
+from ._distances import plain, resolve, variances
 
 __all__ = [
     "KNeighborsClassifier",
@@ -65,10 +65,7 @@ class _NeighborsBase(BaseEstimator):
             raise ValueError(f"metric_params has {unknown[0]}; p, w and V are known")
         params.setdefault("p", self.p)
         if params.get("V") is None and plain(self.metric) == "seuclidean":
-            if on_device(X):
-                raise ValueError("seuclidean needs variances V for arrays on a CUDA device")
-            rows = X.toarray() if scipy.sparse.issparse(X) else X
-            params["V"] = np.var(rows, axis=0, ddof=1, dtype=np.float64)
+            params["V"] = variances(X)
         self._metric, self._weights = resolve(self.metric, **params)
         self._fit_X = X
         self.n_samples_fit_ = X.shape[0]

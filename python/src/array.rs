@@ -143,10 +143,7 @@ impl Input {
         device: &Device,
     ) -> Result<Tensor<D, K>, Failure> {
         let dtype = self.dtype();
-        if !device.supports_dtype(dtype) {
-            let reason = format!("the device {device:?} has no {dtype:?}; convert the array");
-            return Err(Failure::Type(reason));
-        }
+        check_dtype(dtype, device)?;
         match self {
             Self::Host(data) => {
                 let data = TensorData::from_bytes(data.into_bytes(), shape, dtype);
@@ -154,6 +151,17 @@ impl Input {
             }
             #[cfg(feature = "cuda")]
             Self::Device(array) => array.copy(shape, device),
+        }
+    }
+}
+
+/// Refuses a dtype that a device lacks.
+pub fn check_dtype(dtype: DType, device: &Device) -> Result<(), Failure> {
+    match device.supports_dtype(dtype) {
+        true => Ok(()),
+        false => {
+            let reason = format!("the device {device:?} has no {dtype:?}; convert the array");
+            Err(Failure::Type(reason))
         }
     }
 }

@@ -9,7 +9,7 @@ use sparsek::{
 };
 
 use crate::{
-    array::{Array, Input, Output, Place, read, read_back, read_data},
+    array::{Array, Input, Output, Place, check_dtype, read, read_back, read_data},
     device,
     error::Failure,
     worker,
@@ -176,17 +176,6 @@ pub fn searches_dense(py: Python<'_>, metric: &str, device: String) -> PyResult<
     })
 }
 
-fn check_dtype(values: &TensorData, device: &Device) -> Result<DType, Failure> {
-    let dtype = values.dtype();
-    match device.supports_dtype(dtype) {
-        true => Ok(dtype),
-        false => {
-            let reason = format!("the device {device:?} has no {dtype:?}; convert the array");
-            Err(Failure::Type(reason))
-        }
-    }
-}
-
 fn check_sizes<const N: usize>(sizes: [(&str, usize); N]) -> Result<(), Failure> {
     let limit = sparsek::sparse::MAX_ENTRIES;
     match sizes.into_iter().find(|&(_, found)| found > limit) {
@@ -198,7 +187,8 @@ fn check_sizes<const N: usize>(sizes: [(&str, usize); N]) -> Result<(), Failure>
 }
 
 fn upload(pattern: Pattern, values: TensorData, device: &Device) -> Result<Csr, Failure> {
-    let dtype = check_dtype(&values, device)?;
+    let dtype = values.dtype();
+    check_dtype(dtype, device)?;
     Ok(Csr::new(pattern, Tensor::from_data(values, (device, dtype)))?)
 }
 

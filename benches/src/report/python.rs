@@ -15,8 +15,8 @@ const HEAD: &str = "\
 
 `sparsek-bench report` writes this chapter from the records of `benches/peers/sklearn_neighbors.py`
 and `torch_calls.py`: milliseconds of whole calls, arguments and results included, in f32. A
-peer's time is followed by its quotient with ours. A case is a file, each row of which is a query
-for its 16 nearest; or rows x columns x k; or index rows x columns x queries x k of normal values.
+peer's time is followed by its quotient with ours. A case is a file whose rows search for their 16
+nearest; or rows x columns x k; or index rows x columns x queries x k of normal values.
 ";
 
 /// The chapter of the guide; none without records.
