@@ -45,7 +45,7 @@ impl Line {
     }
 }
 
-/// Reads `<device>/<bench>.jsonl` in a folder.
+/// Reads `<device>/<bench>.jsonl` in a folder. Fails if a line lacks its commit or date.
 pub fn load(folder: &Path) -> anyhow::Result<BTreeMap<String, Benches>> {
     let mut devices = BTreeMap::new();
     let entries = fs::read_dir(folder).with_context(|| folder.display().to_string())?;
@@ -55,7 +55,8 @@ pub fn load(folder: &Path) -> anyhow::Result<BTreeMap<String, Benches>> {
         for file in fs::read_dir(&device)? {
             let file = file?.path();
             let text = fs::read_to_string(&file)?;
-            let lines = parse(&text).with_context(|| file.display().to_string())?;
+            let lines = parse(&text).and_then(with_origin);
+            let lines = lines.with_context(|| file.display().to_string())?;
             benches.insert(stem(&file), lines);
         }
         devices.insert(stem(&device), benches);
@@ -68,6 +69,15 @@ pub fn parse(text: &str) -> anyhow::Result<Vec<Line>> {
     for (number, line) in (1..).zip(text.lines()) {
         let value = serde_json::from_str(line).with_context(|| format!("line {number}"))?;
         lines.push(Line(value));
+    }
+    Ok(lines)
+}
+
+fn with_origin(lines: Vec<Line>) -> anyhow::Result<Vec<Line>> {
+    for (number, line) in (1..).zip(&lines) {
+        for field in ["commit", "date"] {
+            anyhow::ensure!(!line.text(field).is_empty(), "line {number} has no {field}");
+        }
     }
     Ok(lines)
 }
@@ -184,5 +194,13 @@ mod tests {
         assert_eq!(groups[1].median("floor_ms"), None);
         assert_eq!(median(vec![4.0, 1.0]), 2.5);
         assert!(parse("{").is_err());
+    }
+
+    #[test]
+    fn lines_name_their_commit_and_date() {
+        let lines = |text| parse(text).and_then(with_origin);
+        assert_eq!(lines(r#"{"commit":"c151c98","date":"2026-11-30"}"#).unwrap().len(), 1);
+        let error = lines(r#"{"date":"2026-11-30"}"#).map(|lines| lines.len()).unwrap_err();
+        assert_eq!(error.to_string(), "line 1 has no commit");
     }
 }
