@@ -22,6 +22,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     cases.check(backend, "tensor/neighbors/batches", batches);
     let case = "tensor/neighbors/batches-of-long-rows";
     cases.check(backend, case, batches_of_long_rows);
+    cases.check(backend, "tensor/neighbors/copies", copies);
     cases.check(backend, "tensor/neighbors/near-duplicates", duplicates);
     for cols in [30_000_000, sparse::MAX_ENTRIES] {
         let case = format!("tensor/neighbors/{cols}-columns");
@@ -144,10 +145,7 @@ fn in_batches(backend: &Backend, rows: &Csr, counts: &[usize]) -> Result<(), Str
             for (query, part) in [(1, 40), (7, 13), (40, 7), (3, 1)] {
                 let cut = whole.clone().with_query_batch(query).with_index_batch(part);
                 let found = neighbors(&cut, None, k)?;
-                let same = found.1 == expected.1
-                    && (found.0.concat().iter().zip(expected.0.concat()))
-                        .all(|(a, b)| a.to_bits() == b.to_bits());
-                if !same {
+                if !same_bits(&found, &expected) {
                     return Err(format!(
                         "{metric}, k {k}, batches of {query} and {part}: other neighbors"
                     ));
@@ -156,6 +154,29 @@ fn in_batches(backend: &Backend, rows: &Csr, counts: &[usize]) -> Result<(), Str
         }
     }
     Ok(())
+}
+
+/// A copy of the index as queries, which halves the work on hosts, gives the bits of batches.
+fn copies(backend: &Backend) -> Result<(), String> {
+    for recipe in [&Sparse::ALL[2], &Sparse::ALL[3]] {
+        let rows = recipe.matrix(9);
+        let copy = upload::<f32>(&rows, &backend.device);
+        for &metric in Metric::ALL {
+            let fitted = NearestNeighbors::fit(upload::<f32>(&rows, &backend.device), metric);
+            let found = neighbors(&fitted, Some(&copy), 5)?;
+            let expected = neighbors(&fitted.with_query_batch(7), Some(&copy), 5)?;
+            if !same_bits(&found, &expected) {
+                return Err(format!("{metric}: other neighbors of a copy"));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn same_bits(found: &Found, expected: &Found) -> bool {
+    found.1 == expected.1
+        && (found.0.concat().iter().zip(expected.0.concat()))
+            .all(|(a, b)| a.to_bits() == b.to_bits())
 }
 
 /// More columns than a dense index could hold; neighbors equal those with only the used columns.

@@ -29,8 +29,8 @@ use crate::ops::{
     RadiusSpec, Transposed, TransposedPattern,
 };
 
-fn batch<S>(spec: &DistanceSpec, across: usize) -> usize {
-    let bytes = if spec.same_matrix { MIRROR_BYTES } else { BATCH_BYTES };
+fn batch<S>(same: bool, across: usize) -> usize {
+    let bytes = if same { MIRROR_BYTES } else { BATCH_BYTES };
     let row = across * size_of::<S>();
     let fitting = bytes / row.max(1);
     // Then the larger batch saves no work.
@@ -47,7 +47,13 @@ struct Arrays<S> {
     cols: usize,
 }
 
-impl<S> Arrays<S> {
+impl<S: bytemuck::Pod> Arrays<S> {
+    /// By bits: NaN equals itself, and -0 differs from 0.
+    fn equals(&self, other: &Self) -> bool {
+        let values = [self, other].map(|arrays| bytemuck::cast_slice::<S, u8>(&arrays.values));
+        self.indptr == other.indptr && self.indices == other.indices && values[0] == values[1]
+    }
+
     fn matrix(&self) -> HostMatrix<'_, S> {
         HostMatrix {
             indptr: &self.indptr,
@@ -58,7 +64,7 @@ impl<S> Arrays<S> {
     }
 }
 
-trait Computed: Key + Real + burn::tensor::Element {
+trait Computed: Key + Real + burn::tensor::Element + bytemuck::Pod {
     fn of_f64(value: f64) -> Self;
     fn values(values: &FlexTensor) -> Vec<Self>;
     fn run(spec: &DistanceSpec, matrices: HostPair<Self>, batch: usize, each: Each<Self>);
@@ -308,10 +314,11 @@ fn arrays<S: Computed>(matrix: &Matrix, cols: usize) -> Arrays<S> {
     }
 }
 
-/// The first is `None` if equal to the second.
+/// The first is `None` if equal to the second, a copy included: that may halve the work.
 fn pair<S: Computed>([x, y]: [&Matrix; 2], spec: &DistanceSpec) -> (Option<Arrays<S>>, Arrays<S>) {
+    let y = arrays::<S>(y, spec.cols);
     let x = (!spec.same_matrix).then(|| arrays::<S>(x, spec.cols));
-    (x, arrays::<S>(y, spec.cols))
+    (x.filter(|x| !x.equals(&y)), y)
 }
 
 fn pairwise<S: Computed>(matrices: [&Matrix; 2], spec: &DistanceSpec) -> FlexTensor {
@@ -319,7 +326,7 @@ fn pairwise<S: Computed>(matrices: [&Matrix; 2], spec: &DistanceSpec) -> FlexTen
     let (x, y) = (x.as_ref().map(Arrays::matrix), y.matrix());
     let (rows, across) = (x.as_ref().unwrap_or(&y).rows(), y.rows());
     let mut output = Vec::with_capacity(rows * across);
-    let batch = batch::<S>(spec, across);
+    let batch = batch::<S>(x.is_none(), across);
     S::run(spec, (x.as_ref(), &y), batch, &mut |_, distances| {
         output.extend_from_slice(distances);
     });
@@ -336,7 +343,7 @@ fn nearest<S: Computed>(matrices: [&Matrix; 2], spec: &NearestSpec) -> (FlexTens
     let mut values = vec![<S as Key>::ZERO; rows * k];
     let mut places = vec![0i64; rows * k];
     if k > 0 {
-        let batch = spec.batch.unwrap_or(batch::<S>(&spec.by, across)).max(1);
+        let batch = spec.batch.unwrap_or(batch::<S>(x.is_none(), across)).max(1);
         S::run(&spec.by, (x.as_ref(), &y), batch, &mut |first, distances| {
             let from = first * k;
             let both = from..from + distances.len() / across * k;
