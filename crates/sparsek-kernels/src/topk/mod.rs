@@ -46,10 +46,12 @@ pub use types::{
 #[cfg(feature = "kernels")]
 pub use types::{Masked, Rows, Selected};
 #[cfg(feature = "kernels")]
-pub use vector::{Best, TopkStream, WorkloadStats, topk_vector, topk_vector_stats};
+pub use vector::{Best, TopkStream, topk_vector};
 pub use vector::{
     Construction, Filter, Finish, Selection, Subrange, Tuning, VectorOptions, VectorStrategy,
 };
+#[cfg(feature = "statistics")]
+pub use vector::{WorkloadStats, topk_vector_stats};
 
 #[cfg(feature = "kernels")]
 use self::{

@@ -32,14 +32,13 @@ pub use options::{
 pub use tuning::Tuning;
 
 #[cfg(feature = "kernels")]
+pub use self::stream::{Best, TopkStream};
+#[cfg(feature = "kernels")]
 use self::types::VectorCall;
+#[cfg(feature = "statistics")]
+pub use self::types::WorkloadStats;
 #[cfg(feature = "kernels")]
 pub(crate) use self::{launch::long_rows::topk_long_rows, plan::takes_rows};
-#[cfg(feature = "kernels")]
-pub use self::{
-    stream::{Best, TopkStream},
-    types::WorkloadStats,
-};
 #[cfg(feature = "kernels")]
 use crate::{error::KernelError, topk::types::Selected};
 
@@ -91,7 +90,7 @@ pub fn topk_vector(
 }
 
 /// As [`topk_vector`], with the workload; waits for the device. Errors if it failed.
-#[cfg(feature = "kernels")]
+#[cfg(feature = "statistics")]
 pub fn topk_vector_stats(
     client: &Client,
     input: &Handle,

@@ -27,6 +27,7 @@ pub(super) struct VectorCall<'a> {
     pub options: &'a VectorOptions,
     pub index: ElemType,
     /// Receives subranges and concatenated elements, as u32.
+    #[cfg(feature = "statistics")]
     pub stats: Option<&'a Handle>,
 }
 
@@ -39,7 +40,16 @@ impl<'a> VectorCall<'a> {
         options: &'a VectorOptions,
         index: ElemType,
     ) -> Self {
-        Self { client, input, dtype, length, options, index, stats: None }
+        Self {
+            client,
+            input,
+            dtype,
+            length,
+            options,
+            index,
+            #[cfg(feature = "statistics")]
+            stats: None,
+        }
     }
 }
 
@@ -156,6 +166,7 @@ pub(super) enum FirstTopk {
 }
 
 /// Workload; without delegates zeros except `length`.
+#[cfg(feature = "statistics")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WorkloadStats {
     /// Elements of the vector.
@@ -169,6 +180,7 @@ pub struct WorkloadStats {
     pub concatenated: usize,
 }
 
+#[cfg(feature = "statistics")]
 impl WorkloadStats {
     /// Inputs of both selections divided by `length`.
     pub fn share(&self) -> f64 {

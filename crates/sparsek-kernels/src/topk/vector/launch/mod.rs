@@ -6,13 +6,15 @@ mod delegates;
 mod finish;
 pub(super) mod long_rows;
 mod selection;
+#[cfg(feature = "statistics")]
+mod statistics;
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
 use self::selection::{SelectedPlaces, SelectionInput};
 use super::{
     options::Selection,
-    types::{AfterDelegates, Plan, SubrangeCall, U32, VectorCall, WorkloadStats},
+    types::{AfterDelegates, Plan, SubrangeCall, U32, VectorCall},
 };
 use crate::{
     error::KernelError,
@@ -27,43 +29,6 @@ use crate::{
 impl VectorCall<'_> {
     pub fn topk(&self) -> Result<Selected, KernelError> {
         self.execute(&self.plan()?)
-    }
-
-    pub fn topk_with_stats(&self) -> Result<(Selected, WorkloadStats), KernelError> {
-        let stats = allocate(self.client, "stats", 2, U32)?;
-        let call = VectorCall { stats: Some(&stats), ..*self };
-        let plan = call.plan()?;
-        let selected = call.execute(&plan)?;
-        let stats = self.read_stats(&plan, stats)?;
-        Ok((selected, stats))
-    }
-
-    fn read_stats(&self, plan: &Plan, stats: Handle) -> Result<WorkloadStats, KernelError> {
-        let (length, k) = (self.length, self.options.k);
-        let Plan::Delegates(partition, after) = plan else {
-            return Ok(WorkloadStats { length, ..WorkloadStats::default() });
-        };
-        let unfiltered = WorkloadStats {
-            length,
-            delegates: partition.delegates(length),
-            subranges: k,
-            concatenated: k << partition.exponent,
-        };
-        // Beyond the room, the cube scans all selected subranges.
-        let room = match &**after {
-            AfterDelegates::Finish(config, _) => config.room,
-            AfterDelegates::Filter { .. } => usize::MAX,
-            AfterDelegates::Concatenate { .. } => return Ok(unfiltered),
-        };
-        let bytes = (self.client)
-            .read_one(stats)
-            .map_err(|error| KernelError::of_read(self.client, &error))?;
-        let [subranges, candidates] = [0, 1].map(|at| u32::from_bytes(&bytes)[at] as usize);
-        Ok(WorkloadStats {
-            subranges,
-            concatenated: if candidates <= room { candidates } else { unfiltered.concatenated },
-            ..unfiltered
-        })
     }
 
     fn execute(&self, plan: &Plan) -> Result<Selected, KernelError> {
@@ -143,7 +108,10 @@ impl VectorCall<'_> {
     }
 
     fn stats_argument(&self) -> Result<ComptimeOptionArgs<&'static mut [u32]>, KernelError> {
-        let stats = self.stats.map(|stats| argument(stats, "stats", U32, 2));
-        Ok(stats.transpose()?.into())
+        #[cfg(feature = "statistics")]
+        let stats = self.stats.map(|stats| argument(stats, "stats", U32, 2)).transpose()?;
+        #[cfg(not(feature = "statistics"))]
+        let stats = None;
+        Ok(stats.into())
     }
 }
