@@ -1,4 +1,4 @@
-//! Planes, dtypes, accumulators and driver quirks of a device.
+//! Device properties and driver quirks.
 
 use cubecl::{
     features::{AtomicUsage, Plane},
@@ -8,13 +8,11 @@ use cubecl::{
 
 use crate::error::KernelError;
 
-/// CPUs have fewer.
 const MIN_GPU_UNITS: u32 = 32;
 
 /// None if kernels cannot use planes, or planes differ in size.
 ///
-/// Software drivers do not list plane operations, but llvmpipe has them. Browsers refuse them in
-/// branches that units of a plane may take apart, as kernels do.
+/// llvmpipe has plane operations, unlisted. Browsers refuse them in divergent branches.
 pub(crate) fn plane_size(client: &Client) -> Option<u32> {
     let listed = client.features().plane.contains(Plane::Ops) || is_llvmpipe(client);
     let hardware = &client.properties().hardware;
@@ -22,18 +20,15 @@ pub(crate) fn plane_size(client: &Client) -> Option<u32> {
     (listed && fixed && !cfg!(target_family = "wasm")).then_some(hardware.plane_size_max)
 }
 
-/// 1 if kernels cannot use planes.
 pub(crate) fn plane_or_unit(client: &Client) -> u32 {
     plane_size(client).unwrap_or(1)
 }
 
-/// Whether planes synchronize apart from each other. WGSL lacks that barrier: CubeCL writes one of
-/// the cube instead, which serves cubes of one plane.
+/// WGSL lacks it; CubeCL's cube barrier there serves cubes of one plane.
 pub(crate) fn has_plane_barrier(client: &Client) -> bool {
     client.features().plane.contains(Plane::Sync)
 }
 
-/// Planes of a cube of about `units`, for kernels whose planes synchronize on their own.
 pub(crate) fn planes_per_cube(client: &Client, units: u32, plane: u32) -> u32 {
     match plane == 1 || has_plane_barrier(client) {
         true => (units_per_cube(client, units.max(plane)) / plane).max(1),
@@ -52,7 +47,6 @@ pub(crate) fn has_many_units(client: &Client) -> bool {
 pub(crate) const LLVMPIPE_REFUSAL: &str =
     "llvmpipe lacks the workgroup memory layouts that it is compiled with";
 
-/// Why kernels whose loops end at a value in shared memory run outside of browsers only.
 pub(crate) const BROWSER_REFUSAL: &str =
     "browsers refuse barriers in loops that end when a value in shared memory says so";
 
@@ -64,14 +58,13 @@ pub(crate) fn is_llvmpipe(client: &Client) -> bool {
     client.properties().identity.name.contains("llvmpipe")
 }
 
-/// The greatest power of two, at most `wanted`, allowed per cube.
+/// A power of two.
 pub(crate) fn units_per_cube(client: &Client, wanted: u32) -> u32 {
     let most = client.properties().hardware.max_units_per_cube.max(1);
     let most = most.min(wanted);
     1 << most.ilog2()
 }
 
-/// 64 if unknown.
 pub(crate) fn multiprocessors(client: &Client) -> usize {
     let hardware = &client.properties().hardware;
     hardware.num_streaming_multiprocessors.unwrap_or(64) as usize
@@ -85,7 +78,7 @@ pub(crate) fn require_dtype(client: &Client, dtype: ElemType) -> Result<(), Kern
     }
 }
 
-/// Says why the cubes of a launch cannot hand over to the last one that arrives.
+/// For kernels that hand over to the last cube.
 pub(crate) fn require_arrivals(client: &Client) -> Result<(), String> {
     if !client.features().device_memory_scope {
         return Err("cubes do not see what other cubes store".into());
@@ -97,7 +90,7 @@ pub(crate) fn require_arrivals(client: &Client) -> Result<(), String> {
     }
 }
 
-/// Refuses kernels of more buffers than the device binds: WebGPU promises 8, one of them CubeCL's.
+/// WebGPU promises 8, one of them CubeCL's.
 pub(crate) fn require_buffers(client: &Client, buffers: usize) -> Result<(), KernelError> {
     let limit = client.properties().hardware.max_bindings as usize;
     match buffers <= limit {
@@ -106,7 +99,6 @@ pub(crate) fn require_buffers(client: &Client, buffers: usize) -> Result<(), Ker
     }
 }
 
-/// Refuses f64 where it has no logarithms, exponentials and powers: SPIR-V and WebGPU.
 pub(crate) fn require_logarithms(client: &Client, dtype: ElemType) -> Result<(), KernelError> {
     let runtime = client.name();
     match has_logarithms(client, dtype) {
@@ -115,13 +107,11 @@ pub(crate) fn require_logarithms(client: &Client, dtype: ElemType) -> Result<(),
     }
 }
 
-/// Whether kernels have logarithms, exponentials and powers of a float: SPIR-V and WebGPU lack
-/// those of f64.
+/// Whether kernels have logarithms, exponentials and powers of `dtype`.
 pub fn has_logarithms(client: &Client, dtype: ElemType) -> bool {
     dtype.size() < 8 || !client.name().starts_with("wgpu")
 }
 
-/// Refuses a dtype that kernels cannot round to.
 pub(crate) fn require_rounding(client: &Client, dtype: ElemType) -> Result<(), KernelError> {
     let runtime = client.name();
     match dtype {
@@ -132,25 +122,24 @@ pub(crate) fn require_rounding(client: &Client, dtype: ElemType) -> Result<(), K
     }
 }
 
-/// Whether host code can round f32 to bf16.
+/// Whether the host rounds to bf16.
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 pub fn host_rounds() -> bool {
     use std::ffi::{c_char, c_void};
     unsafe extern "C" {
         fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
     }
-    // SAFETY: null means all loaded libraries; the name ends with a zero; nothing is called.
+    // SAFETY: null means all loaded libraries; nothing is called.
     let symbol = || unsafe { dlsym(std::ptr::null_mut(), c"__truncsfbf2".as_ptr()) };
     std::arch::is_x86_feature_detected!("avx512bf16") || !symbol().is_null()
 }
 
-/// Whether host code can round f32 to bf16.
+/// Whether the host rounds to bf16.
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 pub fn host_rounds() -> bool {
     true
 }
 
-/// f64 for f64, else f32.
 pub(crate) fn accumulator(client: &Client, dtype: ElemType) -> Result<ElemType, KernelError> {
     let sum = match dtype {
         ElemType::Float(FloatKind::F64) => f64::elem_type_native(),
@@ -174,7 +163,7 @@ pub(crate) fn rounded_accumulator(
     Ok(sum)
 }
 
-/// Returns the narrowest dtype for columns below `width` that the device stores: u8, u16 or u32.
+/// Returns the narrowest supported dtype for columns below `width`.
 pub fn column_dtype(client: &Client, width: usize) -> ElemType {
     let fitting = [(UIntKind::U8, 1 << 8), (UIntKind::U16, 1 << 16)];
     let narrow = fitting.into_iter().find(|&(kind, limit)| {

@@ -1,4 +1,4 @@
-//! Errors of the device, as [`KernelError`].
+//! Device errors as [`KernelError`].
 
 use cubecl::{
     CompilationError,
@@ -9,10 +9,7 @@ use cubecl::{
 use crate::error::KernelError;
 
 impl KernelError {
-    /// The error of a read, which reports what earlier launches met.
-    ///
-    /// A shader that the device refuses fails its launch, and a read of its outputs then says that
-    /// they were never written. The reason names the kernel and the compiler's complaint instead.
+    /// Converts a read error: names the first failure of earlier launches.
     ///
     /// ```no_run
     /// # use sparsek_kernels::{KernelError, cubecl};
@@ -27,7 +24,7 @@ impl KernelError {
     }
 }
 
-/// What started a failure, without backtraces.
+/// Without backtraces.
 fn reason(error: &ServerError) -> String {
     match error {
         ServerError::Unwritten { root, .. } => reason(root),

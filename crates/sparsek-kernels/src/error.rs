@@ -1,4 +1,4 @@
-//! Reasons to refuse a request.
+//! Errors of requests.
 
 #[cfg(feature = "kernels")]
 use cubecl::ir::ElemType;
@@ -20,7 +20,7 @@ pub enum KernelError {
     RowTooLong {
         /// Row length.
         cols: usize,
-        /// Longest row.
+        /// Limit.
         limit: usize,
     },
     /// Too many rows.
@@ -28,10 +28,10 @@ pub enum KernelError {
     TooManyRows {
         /// Rows.
         rows: usize,
-        /// Most rows.
+        /// Limit.
         limit: usize,
     },
-    /// The operation does not support a dtype.
+    /// Unsupported dtype.
     #[cfg(feature = "kernels")]
     #[error("dtype {dtype} is not supported by this operation (supported: {supported})")]
     Dtype {
@@ -49,7 +49,7 @@ pub enum KernelError {
         /// Runtime.
         runtime: &'static str,
     },
-    /// CubeCL's CPU runtime needs AVX512-BF16 or C's `__truncsfbf2` to round to bf16.
+    /// CubeCL's CPU runtime needs AVX512-BF16 or `__truncsfbf2` for bf16.
     #[cfg(feature = "kernels")]
     #[error("the host cannot round f32 to {dtype} for {runtime}")]
     Rounding {
@@ -63,91 +63,91 @@ pub enum KernelError {
     Routine {
         /// Routine.
         routine: &'static str,
-        /// What it lacks, with limit and request.
+        /// Reason.
         reason: String,
     },
-    /// A buffer is too short for its shape and strides.
+    /// Buffer too short.
     #[error("the {name} buffer holds {found} elements, its shape and strides need {needed}")]
     BufferTooShort {
         /// Buffer.
         name: &'static str,
-        /// Elements needed.
+        /// Needed.
         needed: usize,
-        /// Elements present.
+        /// Found.
         found: usize,
     },
-    /// A buffer exceeds what the device can bind or allocate.
+    /// Buffer too large.
     #[error("the {name} buffer of {bytes} bytes is larger than the device's limit of {limit}")]
     BufferTooLarge {
         /// Buffer.
         name: &'static str,
-        /// Bytes needed.
+        /// Bytes.
         bytes: u64,
-        /// Limit in bytes.
+        /// Limit.
         limit: u64,
     },
-    /// A kernel binds more buffers than the device allows.
+    /// Too many buffers.
     #[error("a kernel of {buffers} buffers; the device ({runtime}) binds at most {limit}")]
     TooManyBuffers {
-        /// Buffers of the kernel.
+        /// Buffers.
         buffers: usize,
-        /// Most buffers.
+        /// Limit.
         limit: usize,
         /// Runtime.
         runtime: &'static str,
     },
-    /// A sparse matrix has too many entries.
+    /// Too many entries.
     #[error("{entries} entries are more than the limit of {limit}")]
     TooManyEntries {
         /// Entries.
         entries: usize,
-        /// Most entries.
+        /// Limit.
         limit: usize,
     },
-    /// More than 2^32 elements without 64-bit addresses.
+    /// Addresses need 64 bits.
     #[error("{elements} elements need 64-bit addresses, which the device ({runtime}) lacks")]
     AddressWidth {
-        /// Elements of the largest buffer.
+        /// Elements.
         elements: usize,
         /// Runtime.
         runtime: &'static str,
     },
-    /// The launch grid is too large.
+    /// Too many cubes.
     #[error("a grid of {cubes} cubes exceeds the device's limit of {limit}")]
     GridTooLarge {
-        /// Cubes needed.
+        /// Cubes.
         cubes: usize,
-        /// Cubes allowed over three dimensions.
+        /// Limit.
         limit: usize,
     },
     /// Matrices differ in columns.
     #[error("a matrix of {found} columns where the other has {expected}")]
     Columns {
-        /// Columns of one.
+        /// Found.
         found: usize,
-        /// Columns of the other.
+        /// Expected.
         expected: usize,
     },
-    /// A range exceeds the matrix.
+    /// Rows beyond the matrix.
     #[error("rows {first} to {end} of a matrix of {rows}")]
     Rows {
         /// First row.
         first: usize,
         /// End, exclusive.
         end: usize,
-        /// Rows of the matrix.
+        /// Matrix rows.
         rows: usize,
     },
     /// Matrices differ in dtype.
     #[cfg(feature = "kernels")]
     #[error("a matrix of {found} where the other has {expected}")]
     DtypesDiffer {
-        /// Dtype of one.
+        /// Found.
         found: ElemType,
-        /// Dtype of the other.
+        /// Expected.
         expected: ElemType,
     },
-    /// The runtime lacks functions for a dtype, or gets them wrong.
+    /// Missing functions of a dtype.
     #[cfg(feature = "kernels")]
     #[error("the device ({runtime}) has no {functions} of {dtype}")]
     Functions {
@@ -158,20 +158,20 @@ pub enum KernelError {
         /// Runtime.
         runtime: &'static str,
     },
-    /// A part of a stream ends within an element.
+    /// A stream part ends within an element.
     #[error("a part of {bytes} bytes is no whole number of elements of {size} bytes")]
     Part {
-        /// Bytes of the part.
+        /// Bytes.
         bytes: usize,
-        /// Bytes of an element.
+        /// Element size.
         size: usize,
     },
-    /// The device failed in earlier launches. The only error that may follow a launch.
+    /// An earlier launch failed: the only error after a launch.
     #[error("{device} failed: {reason}")]
     Device {
         /// Device.
         device: String,
-        /// Reason from the runtime.
+        /// Reason.
         reason: String,
     },
     /// `eps` is negative or not finite.

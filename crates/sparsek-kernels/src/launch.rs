@@ -1,4 +1,4 @@
-//! Grids, address widths and checked buffers.
+//! Grids and checked buffers.
 
 use cubecl::{
     ir::{AddressType, ElemType},
@@ -8,12 +8,10 @@ use cubecl::{
 
 use crate::{device::units_per_cube, error::KernelError};
 
-/// Bytes of the longest vector that kernels bind: four f64.
 const WIDEST_VECTOR: usize = 32;
-/// As in WebGPU and most Vulkan drivers.
+/// Limit of WebGPU and most Vulkan drivers.
 const FOLD: u32 = 65_535;
 
-/// With the address width that the buffers need.
 pub(crate) struct Grid {
     pub count: CubeCount,
     pub dim: CubeDim,
@@ -21,7 +19,7 @@ pub(crate) struct Grid {
 }
 
 impl Grid {
-    /// Folds `cubes` cubes into three dimensions, for buffers of at most `elements` elements.
+    /// Folds cubes into three dimensions; buffers have at most `elements`.
     pub fn new(
         client: &Client,
         cubes: usize,
@@ -32,7 +30,7 @@ impl Grid {
         let x = (x.min(FOLD)) as usize;
         let y = (y.min(FOLD)) as usize;
         let z = (z.min(FOLD)) as usize;
-        // Layers of equal size waste few cubes.
+        // Equal layers waste few cubes.
         let rows = cubes.div_ceil(x).max(1);
         let layers = rows.div_ceil(y);
         if layers > z {
@@ -41,7 +39,7 @@ impl Grid {
         let rows = rows.div_ceil(layers);
         let length = cubes.div_ceil(rows * layers);
         let count = CubeCount::Static(length as u32, rows as u32, layers as u32);
-        // Positions may exceed the buffers by a folded row of cubes.
+        // Positions may exceed buffers by a row of cubes.
         let launched = length * rows * layers * dim.num_elems() as usize;
         Ok(Self { count, dim, address: address(client, elements.max(launched))? })
     }
@@ -91,7 +89,7 @@ pub(crate) fn allocate(
     Ok(client.empty(bytes.max(dtype.size() as u64) as usize))
 }
 
-/// As [`allocate`]; freed together.
+/// Freed together.
 pub(crate) fn allocate_together<const N: usize>(
     client: &Client,
     buffers: [(&'static str, usize, ElemType); N],
@@ -113,14 +111,11 @@ pub(crate) fn allocate_together<const N: usize>(
     Ok(handles.try_into().expect("a buffer for each layout"))
 }
 
-/// A buffer for an argument that the kernel neither reads nor writes.
-///
-/// Holds a vector of any width, because WebGPU refuses bindings shorter than an array's element.
+/// For unused arguments. WebGPU refuses bindings shorter than an element, here a vector.
 pub(crate) fn placeholder(client: &Client) -> Handle {
     client.empty(WIDEST_VECTOR)
 }
 
-/// Refuses handles of fewer than `needed` elements.
 pub(crate) fn argument(
     handle: &Handle,
     name: &'static str,
@@ -131,7 +126,7 @@ pub(crate) fn argument(
     if found < needed {
         return Err(KernelError::BufferTooShort { name, needed, found });
     }
-    // SAFETY: the handle holds at least `needed` elements.
+    // SAFETY: the handle holds `needed` elements.
     Ok(unsafe { BufferArg::from_raw_parts(handle.clone(), needed) })
 }
 
@@ -150,7 +145,7 @@ pub(crate) fn fill_zero(
         .max()
         .unwrap_or(1);
     let grid = Grid::elementwise(client, elements / width, elements)?;
-    // SAFETY: `argument` checks the length; the kernel checks each position against it.
+    // SAFETY: `argument` checks the length, the kernel positions.
     unsafe {
         fill_zero_kernel::launch_unchecked(
             client,

@@ -1,18 +1,20 @@
-//! Selection and sparse kernels for every CubeCL runtime, without Burn.
+//! Selection and sparse kernels for CubeCL runtimes, without Burn.
 //!
 //! Functions take a [`cubecl::client::Client`] and buffer handles, check the request, choose a
-//! routine and launch it. The crate `sparsek` wraps them for Burn.
+//! routine and launch it. `sparsek` wraps them for Burn.
 //!
-//! - [`topk`]: the k greatest or least elements of rows, or one long vector.
-//! - [`spmm`]: products of CSR matrices with dense and compressed rows, and max aggregation.
-//! - [`dense`]: layer normalization, products and sums of many rows.
-//! - [`distance`]: between rows of two CSR matrices, over any semiring.
+//! - [`topk`]: k greatest or least elements.
+//! - [`spmm`]: CSR products, and max aggregation.
+//! - [`dense`]: layer normalization, products and sums.
+//! - [`distance`]: distances of CSR rows.
 //!
-//! Without the feature `kernels` (default), only options, limits and the host's algorithms remain,
-//! and CubeCL is not linked.
+//! Errors: unsupported dtypes, too many entries, and buffers too short, too large or needing wider
+//! addresses. Functions list others.
+//!
+//! Without the default feature `kernels`, only options, limits and host algorithms remain.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
-// Constants of kernels, and imports of a semiring's device half.
+// Constants and imports of kernels.
 #![cfg_attr(not(feature = "kernels"), allow(dead_code, unused_imports))]
 #![allow(
     clippy::collapsible_if,

@@ -1,4 +1,4 @@
-//! Adam's step: one pass over a parameter, its gradient and both moments.
+//! Adam's step in one pass.
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
@@ -12,12 +12,9 @@ use crate::{
     launch::{Grid, allocate, argument},
 };
 
-/// Runs one step: the parameter and the two moments after it, contiguous, in its dtype.
+/// Returns the parameter and both moments after one step.
 ///
-/// `x` holds the parameter; `gradient` and `moments` are contiguous, of its size and dtype.
-/// Deterministic. Computes in f32, or f64 for f64. Reads four buffers and writes three.
-///
-/// Errors: unsupported dtypes; buffers too short, too large or needing wider addresses.
+/// All buffers are contiguous, of the size and dtype of the parameter `x`.
 pub fn adam_step(
     client: &Client,
     x: &DenseRows,

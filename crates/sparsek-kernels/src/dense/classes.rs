@@ -1,4 +1,4 @@
-//! Cross-entropy of class scores, its gradient, and which rows are right: a unit for each row.
+//! Cross-entropy, its gradient, and hits: a unit per row.
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
@@ -9,10 +9,10 @@ use crate::{
     launch::{Grid, allocate, argument, fill_zero},
 };
 
-/// Class scores and the class of each row.
+/// Scores and labels of rows.
 #[derive(Clone, Copy, Debug)]
 pub struct ClassScores<'a> {
-    /// Scores: `[rows, classes]`.
+    /// `[rows, classes]`.
     pub scores: DenseRows<'a>,
     /// Contiguous `[rows]`; negative labels exclude their rows.
     pub labels: &'a Handle,
@@ -36,14 +36,10 @@ impl ClassScores<'_> {
     }
 }
 
-/// `scale · Σ (ln Σ exp(scores[i]) - scores[i, labels[i]])` over rows with a label: `[1]` in the
-/// dtype of the scores.
+/// Computes `scale · Σ (ln Σ exp(scores[i]) - scores[i, labels[i]])` over labeled rows: `[1]` in
+/// the scores' dtype.
 ///
-/// Subtracts the maximum of a row before `exp`. A label of at least `classes` has no meaning and
-/// gives the largest loss. Deterministic. Accumulates in f32, or f64 for f64.
-///
-/// Errors: unsupported dtypes, f64 on wgpu among them; buffers too short, too large or needing
-/// wider addresses.
+/// Labels of at least `classes` give the largest loss. Errors: f64 on wgpu.
 pub fn cross_entropy(
     client: &Client,
     request: &ClassScores,
@@ -76,9 +72,9 @@ pub fn cross_entropy(
     reduce_rows(client, &losses, wide, x.dtype)
 }
 
-/// Gradient of [`cross_entropy`]: `[rows, classes]`, zero in rows without a label.
+/// Computes the gradient of [`cross_entropy`]: `[rows, classes]`, zero in unlabeled rows.
 ///
-/// `upstream` is `[1]` in the dtype of the scores. Errors: as [`cross_entropy`].
+/// `upstream` is `[1]` in the scores' dtype. Errors: as [`cross_entropy`].
 pub fn cross_entropy_gradient(
     client: &Client,
     request: &ClassScores,
@@ -113,10 +109,8 @@ pub fn cross_entropy_gradient(
     Ok(gradient)
 }
 
-/// 1 for rows whose label has the greatest score, the first of equal ones; else 0. `[rows]` in the
-/// dtype of the scores.
-///
-/// Errors: as [`cross_entropy`].
+/// Marks rows whose label has the greatest score, the first on ties: 1 or 0, `[rows]` in the
+/// scores' dtype.
 pub fn class_hits(client: &Client, request: &ClassScores) -> Result<Handle, KernelError> {
     let x = &request.scores;
     let wide = rounded_accumulator(client, x.dtype)?;
@@ -144,7 +138,7 @@ pub fn class_hits(client: &Client, request: &ClassScores) -> Result<Handle, Kern
     Ok(hits)
 }
 
-/// Maximum of a row of at least one class.
+/// Needs a class.
 #[cube]
 fn maximum<E: Float, S: Float>(scores: &[E], start: usize, classes: usize) -> S {
     let mut greatest = S::cast_from(scores[start]);

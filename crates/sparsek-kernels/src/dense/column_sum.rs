@@ -1,4 +1,4 @@
-//! Sums over rows: units add runs of 128, then runs of sums, until one is left.
+//! Column sums by runs of rows.
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
@@ -12,17 +12,12 @@ use crate::{
     launch::{Grid, allocate, argument, fill_zero},
 };
 
-/// Adds all rows: `[width]` in their dtype, zero if there are none.
-///
-/// Deterministic. Accumulates in f32, or f64 for f64 rows. Scratch: a row per 128 rows.
-///
-/// Errors: unsupported dtypes; buffers too short, too large or needing wider addresses.
+/// Adds all rows: `[width]` in their dtype. Scratch: a row per 128 rows.
 pub fn column_sums(client: &Client, x: &DenseRows) -> Result<Handle, KernelError> {
     let sum = rounded_accumulator(client, x.dtype)?;
     reduce_rows(client, x, sum, x.dtype)
 }
 
-/// [`column_sums`] with intermediate `sum` and final `output`.
 pub(super) fn reduce_rows(
     client: &Client,
     x: &DenseRows,
@@ -85,7 +80,6 @@ fn column_kernel<E: Float, S: Float, O: Float, N: Size>(
         let mut values = Array::<Vector<E, N>>::new(FLIGHT);
         #[unroll]
         for i in 0..FLIGHT {
-            // Past the end, reloads the last row.
             let own = min(row + comptime!(i), end - 1);
             values[i] = x[own * across + column];
         }

@@ -1,13 +1,12 @@
-//! Options of the optimizer.
 #![allow(missing_docs, reason = "the derives write types of their own beside it")]
 
 #[cfg(feature = "kernels")]
 use cubecl::prelude::*;
 
-/// Factors of one Adam step, bias corrections included.
+/// Factors of one Adam step, with bias corrections.
 ///
-/// With `g = gradient + decay · x`, the step computes `m = beta_1 · m + (1 - beta_1) · g`,
-/// `v = beta_2 · v + (1 - beta_2) · g²` and `x = x - rate · m / (sqrt(v) + epsilon)`.
+/// With `g = gradient + decay · x`: `m = beta_1 · m + (1 - beta_1) · g`,
+/// `v = beta_2 · v + (1 - beta_2) · g²`, `x = x - rate · m / (sqrt(v) + epsilon)`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "kernels", derive(CubeType, CubeLaunch), expand(derive(Clone, Copy)))]
 pub struct AdamFactors {
@@ -19,6 +18,6 @@ pub struct AdamFactors {
     pub decay: f32,
     /// Learning rate × `sqrt(1 - beta_2^t) / (1 - beta_1^t)`.
     pub rate: f32,
-    /// Added to `sqrt(v)`: the method's epsilon × `sqrt(1 - beta_2^t)`.
+    /// Adam's epsilon × `sqrt(1 - beta_2^t)`.
     pub epsilon: f32,
 }

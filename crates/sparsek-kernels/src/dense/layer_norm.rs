@@ -1,4 +1,4 @@
-//! Layer normalization and its gradient: a plane, or else a unit, for each row.
+//! Layer normalization: a plane or unit per row.
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
@@ -16,21 +16,19 @@ use crate::{
 /// Rows to normalize.
 #[derive(Clone, Copy, Debug)]
 pub struct Normalized<'a> {
-    /// The rows.
+    /// Rows.
     pub x: DenseRows<'a>,
-    /// Factors: contiguous `[width]` in the dtype of the rows.
+    /// Factors: contiguous `[width]`.
     pub gamma: &'a Handle,
     /// Added to the variance.
     pub epsilon: f32,
-    /// Whether planes share rows; by default, if possible.
+    /// Whether planes share rows; by default if possible.
     pub planes: Option<bool>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct LayerNormConfig {
-    /// Units of a row.
     team: u32,
-    /// Rows of a cube.
     teams: u32,
     vector: usize,
 }
@@ -61,14 +59,10 @@ impl Normalized<'_> {
     }
 }
 
-/// Normalizes each row: `y = (x - mean) / sqrt(var + epsilon) * gamma + beta`.
+/// Normalizes rows: `y = (x - mean) / sqrt(var + epsilon) * gamma + beta`.
 ///
-/// The variance is biased. `beta` is contiguous `[width]`, the result contiguous `[rows, width]`,
-/// in the dtype of the rows. Deterministic.
-///
-/// Accumulates squared differences in f32, or f64 for f64 rows. Reads device memory once.
-///
-/// Errors: as [`column_sums`](super::column_sums), and for planes that the device lacks.
+/// The variance is biased. `beta` is contiguous `[width]`, the result `[rows, width]`. Errors:
+/// planes that the device lacks.
 pub fn layer_norm(
     client: &Client,
     request: &Normalized,
@@ -105,11 +99,9 @@ pub fn layer_norm(
     Ok(output)
 }
 
-/// Computes gradients of [`layer_norm`]: of the rows, `[rows, width]`; of gamma and beta,
-/// `[2, width]`.
+/// Computes gradients of [`layer_norm`]: `[rows, width]`, and `[2, width]` of gamma and beta.
 ///
-/// `upstream` is contiguous `[rows, width]`. Deterministic. Reads rows and `upstream` twice.
-/// Scratch: two numbers per row, two rows per 128 rows. Errors: as [`layer_norm`].
+/// `upstream` is contiguous `[rows, width]`. Errors: as [`layer_norm`].
 pub fn layer_norm_gradient(
     client: &Client,
     request: &Normalized,
@@ -314,7 +306,6 @@ fn gradient_kernel<E: Float, S: Float, N: Size>(
     }
 }
 
-/// Adds `upstream n` for gamma, `upstream` for beta.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn parameter_kernel<E: Float, S: Float, N: Size>(
     x: &[Vector<E, N>],
@@ -340,7 +331,6 @@ fn parameter_kernel<E: Float, S: Float, N: Size>(
         let mut gradients = Array::<Vector<E, N>>::new(FLIGHT);
         #[unroll]
         for i in 0..FLIGHT {
-            // Past the end, reloads the last row.
             let own = min(row + comptime!(i), end - 1);
             values[i] = x[own * across + column];
             gradients[i] = upstream[own * across + column];

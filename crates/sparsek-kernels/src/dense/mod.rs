@@ -1,12 +1,6 @@
-//! Operations on dense rows, one for each node of a graph: few columns, very many rows.
+//! Operations on dense rows: few columns, very many rows.
 //!
-//! - [`layer_norm`] and [`layer_norm_gradient`]: normalization of each row.
-//! - [`column_sums`]: sums over all rows.
-//! - [`cross_entropy`], [`cross_entropy_gradient`] and [`class_hits`]: loss and accuracy.
-//! - [`adam_step`]: one step of the optimizer.
-//! - [`product`] and [`inner_product`]: `x · w` and `xᵀ · y` of tall f32 matrices.
-//!
-//! All are deterministic on a device.
+//! All are deterministic on a device, and accumulate in f32, or f64 for f64.
 
 #[cfg(feature = "kernels")]
 mod adam;

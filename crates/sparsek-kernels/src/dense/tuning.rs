@@ -1,17 +1,15 @@
-//! Constants measured on an NVIDIA H200; records lie under `benches/records/`.
+//! Measured on an NVIDIA H200: `benches/records/`.
 
-/// Rows that a unit adds.
+/// Rows per unit.
 pub(super) const RUN: usize = 128;
-/// Rows loaded before any is added.
+/// Rows in flight.
 pub(super) const FLIGHT: usize = 8;
-/// Units of a layer norm cube.
 pub(super) const NORM_UNITS: u32 = 128;
 
 /// Product steps in flight.
 pub(super) const PRODUCT_AHEAD: usize = 2;
-/// Tiles of a product's matrix in registers.
+/// Matrix tiles in registers.
 pub(super) const PRODUCT_GROUP: usize = 4;
-/// Inner product steps in flight or shared memory.
 pub(super) const INNER_AHEAD: usize = 2;
-/// Cubes of a split inner product per multiprocessor.
+/// Cubes per multiprocessor.
 pub(super) const SPLIT_CUBES: usize = 4;

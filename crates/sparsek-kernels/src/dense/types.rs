@@ -1,4 +1,4 @@
-//! Operands of dense operations.
+//! Dense operands.
 
 use cubecl::{
     ir::{ElemType, FloatKind},
@@ -8,7 +8,7 @@ use cubecl::{
 
 use crate::launch::aligned;
 
-/// Contiguous rows in device memory.
+/// Contiguous rows.
 #[derive(Clone, Copy, Debug)]
 pub struct DenseRows<'a> {
     /// `[rows, width]` of `dtype`.
@@ -17,7 +17,7 @@ pub struct DenseRows<'a> {
     pub dtype: ElemType,
     /// Rows.
     pub rows: usize,
-    /// Elements of a row.
+    /// Elements per row.
     pub width: usize,
 }
 
@@ -26,7 +26,6 @@ impl DenseRows<'_> {
         self.rows * self.width
     }
 
-    /// Elements of a load of these rows and `others`; the kernels' buffers are aligned.
     pub(super) fn vector(&self, client: &Client, others: &[&Handle]) -> usize {
         let size = self.dtype.size();
         let all_aligned = |vector: usize| {
@@ -41,10 +40,10 @@ impl DenseRows<'_> {
     }
 }
 
-/// Rows whose starts lie `pitch` elements apart, as GPUs pad them.
+/// Rows `pitch` elements apart.
 #[derive(Clone, Copy, Debug)]
 pub struct PitchedRows<'a> {
-    /// The rows, but for their pitch.
+    /// Rows.
     pub rows: DenseRows<'a>,
     /// At least the width.
     pub pitch: usize,
@@ -57,7 +56,7 @@ impl<'a> From<DenseRows<'a>> for PitchedRows<'a> {
 }
 
 impl PitchedRows<'_> {
-    /// From the first element to the end of the last row, in loads of `load` elements.
+    /// In whole loads.
     pub(super) fn extent(&self, load: usize) -> usize {
         match self.rows.rows {
             0 => 0,
@@ -65,7 +64,7 @@ impl PitchedRows<'_> {
         }
     }
 
-    /// The most elements of a load: 4, 2 or 1. The last of a row may read padding.
+    /// The last load of a row may read padding.
     pub(super) fn load_width(&self) -> usize {
         let (handle, size) = (self.rows.handle, self.rows.dtype.size());
         let held = handle.size_in_used() as usize / size;
@@ -74,8 +73,6 @@ impl PitchedRows<'_> {
     }
 }
 
-/// Elements of a load or store: the first of `widths` that divides all `lengths` and suits the
-/// alignment of `handle`, else 1.
 pub(super) fn access_width(
     handle: &Handle,
     size: usize,
@@ -87,16 +84,16 @@ pub(super) fn access_width(
     widths.into_iter().find(fits).unwrap_or(1)
 }
 
-/// A matrix that multiplies rows from the right.
+/// A right factor.
 #[derive(Clone, Copy, Debug)]
 pub struct Weight<'a> {
     /// f32.
     pub handle: &'a Handle,
-    /// Rows: width of a factor.
+    /// Rows.
     pub inputs: usize,
-    /// Columns: width of the result.
+    /// Columns.
     pub outputs: usize,
-    /// Elements from a row, and a column, to the next.
+    /// Row and column strides.
     pub strides: [usize; 2],
 }
 

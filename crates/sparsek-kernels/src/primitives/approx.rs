@@ -2,7 +2,7 @@
 
 use cubecl::prelude::*;
 
-/// Square root of a number. Monotone, and the same on every device.
+/// Square root. Monotone, and equal on every device.
 #[cube]
 pub fn approx_sqrt(x: f32) -> f32 {
     f32::reinterpret((u32::reinterpret(x) >> 1) + 0x1fbd_1df5)
@@ -15,7 +15,7 @@ pub fn approx_inverse(x: f32) -> f32 {
     guess * (2.0 - x * guess)
 }
 
-/// Natural logarithm of a normal number within 0.006; some devices lack a fast one.
+/// Natural logarithm of a normal number, within 0.006.
 #[cube]
 pub(crate) fn approx_ln(x: f32) -> f32 {
     let bits = u32::reinterpret(x);

@@ -1,7 +1,7 @@
-//! Sets of items of a row, one bit each, the first in bit 31; and their positions in index order.
+//! Sets of a row's items, the first in bit 31.
 //!
-//! [`SelectedItems`] scans the set bits of each load. With 32 items per unit, [`ColumnBits`]
-//! transposes, so that a unit holds neighboring columns and scans once.
+//! [`SelectedItems`] scans each load. With 32 items per unit, [`ColumnBits`] transposes, so that a
+//! unit scans neighboring columns once.
 
 use cubecl::prelude::*;
 
@@ -13,7 +13,6 @@ const ITEMS: usize = 32;
 const MANY: u32 = 16;
 
 impl TeamShape {
-    /// For a position in the row, or the counts of all loads in a word.
     fn bits(&self) -> u32 {
         let items = self.lanes as usize * self.items();
         if items < 256 || (items == 256 && self.loads > 4) { 8 } else { 16 }
@@ -28,7 +27,7 @@ impl TeamShape {
     }
 }
 
-/// Counts, then positions, of the loads of this unit, less than the row length: no field overflows.
+/// Counts, then positions, of this unit's loads; no field overflows.
 #[derive(CubeType)]
 pub(crate) struct Positions {
     words: Array<u32>,
@@ -54,7 +53,7 @@ impl Positions {
     pub fn scan(&mut self) {
         let lanes = comptime!(self.team.shape.plane_lanes());
         let last = (UNIT_POS_X - UNIT_POS_X % lanes) + comptime!(lanes - 1);
-        // A word times `ones` sums in each field the fields up to it.
+        // Times `ones`, each field sums the fields up to it.
         let ones = comptime!(ones(self.team.shape.bits()));
         let mut earlier = 0u32;
         #[unroll]
@@ -166,7 +165,7 @@ impl TeamShape {
         self.loads.next_power_of_two().ilog2()
     }
 
-    /// log2 of the units that share a load.
+    /// log2 of units per load.
     fn sharers(&self) -> u32 {
         self.lanes.ilog2() - self.load_bits()
     }
@@ -174,7 +173,7 @@ impl TeamShape {
 
 #[derive(CubeType)]
 pub(crate) struct ColumnBits {
-    /// The first column is in bit 31.
+    /// The first is in bit 31.
     pub bits: u32,
     pub column: u32,
     /// Selected elements before them.
@@ -250,7 +249,7 @@ impl ColumnBits {
     }
 }
 
-/// Swaps load and unit number by butterfly steps. Its own inverse.
+/// Swaps load and unit number. Its own inverse.
 #[cube]
 fn transpose(selected: u32, team: &Team) -> u32 {
     let shape = comptime!(team.shape);

@@ -1,4 +1,4 @@
-//! Searches in the offsets and ascending numbers of a CSR matrix.
+//! Binary searches in CSR arrays.
 
 use cubecl::prelude::*;
 
@@ -18,7 +18,7 @@ pub(crate) fn row_of(indptr: &[i32], rows: u32, entry: i32) -> u32 {
     low
 }
 
-/// The first place from `from` to `to` with at least `number`; `to` if there is none.
+/// The first place in `from..to` with at least `number`, else `to`.
 #[cube]
 pub(crate) fn first_from(ascending: &[i32], from: i32, to: i32, number: i32) -> i32 {
     let mut low = from;

@@ -2,13 +2,11 @@
 
 use cubecl::prelude::*;
 
-/// Bits of the f32 +∞.
 pub(crate) const INFINITY_BITS: u32 = 0x7f80_0000;
 
-/// +∞ in kernels, which must not name Rust's constants: WGSL has no such literal.
+/// +∞ for kernels: WGSL has no such literal.
 ///
-/// Made from bits at run time, so that compilers do not fold it to one. They also fold functions of
-/// constants, and drivers may compute ln 0 as finite: it is no way around.
+/// Compilers do not fold its runtime bits. Drivers may compute ln 0 as finite.
 #[cube]
 pub fn infinity<F: Float>() -> F {
     F::cast_from(f32::reinterpret(INFINITY_BITS.runtime()))
@@ -32,11 +30,10 @@ mod tests {
         }
     }
 
-    /// Looks at files with device code, up to their tests.
     #[test]
     fn kernels_have_no_literals_that_wgsl_lacks() {
         let mut files = Vec::new();
-        // Not the compiled-in path: checkouts may share a target directory.
+        // Checkouts may share a target directory.
         let package = env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it");
         sources(&Path::new(&package).join("src"), &mut files);
         let mut kernels = 0;

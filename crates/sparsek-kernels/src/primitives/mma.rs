@@ -1,4 +1,4 @@
-//! Tensor-core instructions, and the TF32 product of 16 × 8 by 8 × 8 elements.
+//! Tensor-core instructions.
 
 use cubecl::{
     cmma::MmaDefinition,
@@ -12,11 +12,9 @@ use crate::device::plane_size;
 pub(crate) const LANES: u32 = 32;
 const SHAPE: [u32; 3] = [16, 8, 8];
 
-/// Two elements in each of two rows.
 pub(crate) type Sums = Array<Vector<f32, Const<2>>>;
 pub(crate) type Load = Vector<f32, Const<4>>;
 
-/// Accumulates in f32.
 pub(crate) fn instruction(factors: FloatKind, [m, n, k]: [u32; 3]) -> MmaConfig {
     MmaConfig {
         a_type: ElemType::Float(factors),

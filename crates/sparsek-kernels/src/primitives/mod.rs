@@ -1,4 +1,4 @@
-//! Building blocks that several families share.
+//! Shared building blocks.
 
 pub(crate) mod approx;
 pub(crate) mod bit_set;

@@ -1,11 +1,10 @@
-//! A team: the units that share a row, with their reductions and scans.
+//! Teams of units that share a row.
 //!
-//! A plane holds several teams of `lanes` neighboring units, a power of two; or a cube is one team.
-//! Index order is by load, unit, element.
+//! A plane holds teams of `lanes` neighboring units, a power of two; or a cube is one team. Index
+//! order is by load, unit, element.
 
 use cubecl::prelude::*;
 
-/// How a row lies in registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct TeamShape {
     pub lanes: u32,
@@ -13,7 +12,7 @@ pub(crate) struct TeamShape {
     pub planes: u32,
     pub width: usize,
     pub loads: usize,
-    /// Items cover the row exactly.
+    /// Items cover the row.
     pub exact_fit: bool,
 }
 
@@ -35,7 +34,6 @@ impl TeamShape {
     }
 }
 
-/// The place of this unit in its team.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(crate) struct Team {
@@ -43,7 +41,7 @@ pub(crate) struct Team {
     pub cols: u32,
     #[cube(comptime)]
     pub shape: TeamShape,
-    /// The row may end within a load.
+    /// Rows may end within loads.
     #[cube(comptime)]
     pub ragged: bool,
 }
@@ -73,7 +71,7 @@ impl Team {
             + comptime!((item % self.shape.width) as u32)
     }
 
-    /// Whether a load starts in the row.
+    /// A load starts in the row.
     pub fn loads(&self, #[comptime] load: usize) -> bool {
         if comptime!(self.shape.exact_fit) { true.runtime() } else { self.column(load) < self.cols }
     }
@@ -117,7 +115,7 @@ impl Team {
         sum
     }
 
-    /// Sum of the units before this one in the team. All units of the cube must call it.
+    /// Exclusive. All units of the cube must call it.
     pub fn prefix_sum(&self, value: u32) -> u32 {
         let through = self.running_sum(value);
         let mut before = through - value;
@@ -165,7 +163,6 @@ impl Team {
     }
 }
 
-/// One value of each plane, for the cube.
 #[cube]
 pub(crate) fn exchange<T: Numeric>(value: T, #[comptime] shape: TeamShape) -> Shared<[T]> {
     let mut slots = Shared::<[T]>::new_slice(shape.planes as usize);

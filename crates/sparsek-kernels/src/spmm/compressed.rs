@@ -1,4 +1,4 @@
-//! Compressed rows: selected elements of a top-k.
+//! Compressed rows of a top-k.
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
@@ -7,20 +7,20 @@ use crate::{
     launch::{Grid, allocate, argument},
 };
 
-/// k elements of each row, in ascending columns: CBSR of MaxK-GNN (Peng et al., 2024).
+/// k elements of each row, by ascending column: CBSR of MaxK-GNN.
 #[derive(Clone, Copy, Debug)]
 pub struct Compressed<'a> {
     /// Contiguous `[rows, k]` of `dtype`.
     pub values: &'a Handle,
-    /// Contiguous `[rows, k]` columns below `width`, ascending in each row.
+    /// Contiguous `[rows, k]`, below `width`, ascending per row.
     pub columns: &'a Handle,
     /// f32, f64, f16 or bf16.
     pub dtype: ElemType,
-    /// Dtype of columns: see [`column_dtype`](crate::column_dtype).
+    /// From [`column_dtype`](crate::column_dtype).
     pub index: ElemType,
-    /// Elements of a row.
+    /// Elements per row.
     pub k: usize,
-    /// Columns of the matrix.
+    /// Matrix columns.
     pub width: usize,
 }
 
@@ -41,8 +41,6 @@ impl<'a> Compressed<'a> {
 /// Computes `out[r, i] = source[r, columns[r, i]]`.
 ///
 /// `source` is contiguous `[rows, width]`, `columns` and the result `[rows, k]`.
-///
-/// Errors: buffers too short, too large or needing wider addresses.
 pub fn gather_columns(
     client: &Client,
     source: &Handle,

@@ -1,4 +1,4 @@
-//! Maximum aggregation: a unit for each result visits entries in order.
+//! Maximum aggregation: a unit per result.
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
@@ -9,13 +9,12 @@ use crate::{
     launch::{Grid, allocate, argument},
 };
 
-/// Computes `y[i] = max x[j]` over the entries `(i, j)`, for each column. Deterministic.
+/// Computes `y[i] = max x[j]` over entries `(i, j)`, per column.
 ///
 /// Returns values and winning entries (`i32`), contiguous `[rows, width]`. `x` is contiguous
-/// `[cols, width]` of `dtype`: f32, f64, f16 or bf16.
+/// `[cols, width]`, of dtypes as in [`spmm`](super::spmm).
 ///
-/// The first of equal values wins. An empty row has value 0 and entry −1. With NaN the result is
-/// unspecified. Errors: as [`spmm`](super::spmm).
+/// The first of equal values wins. Empty rows give 0 and −1. NaN gives unspecified results.
 pub fn maximum(
     client: &Client,
     csr: &Csr,
@@ -32,7 +31,7 @@ pub fn maximum(
         return Ok((values, winners));
     }
     let grid = Grid::elementwise(client, elements, elements.max(csr.cols * width))?;
-    // SAFETY: `argument` checks lengths; `Csr` promises offsets and columns in range.
+    // SAFETY: `argument` checks lengths; `Csr` promises indices.
     unsafe {
         maximum_kernel::launch_unchecked(
             client,
@@ -52,12 +51,11 @@ pub fn maximum(
     Ok((values, winners))
 }
 
-/// Computes the gradient of [`maximum`]: `dx[j] = Σ dy[i]` over winning entries `(i, j)`.
-/// Deterministic.
+/// Computes the gradient of [`maximum`]: `dx[j] = Σ dy[i]` over winning entries `(i, j)`,
+/// contiguous `[transposed.rows, width]`.
 ///
-/// `entries` maps entries of `transposed` to the pattern's; `winners` is from [`maximum`], and
-/// `upstream` has its shape. Returns contiguous `[transposed.rows, width]`. Errors: as
-/// [`maximum`].
+/// `entries` maps entries of `transposed` to the pattern's; `winners` is from [`maximum`];
+/// `upstream` has its shape.
 pub fn maximum_gradient(
     client: &Client,
     transposed: &Csr,

@@ -1,14 +1,13 @@
-//! Products of a CSR matrix with dense or compressed rows: graph aggregation, and gradients.
+//! Products of CSR matrices with dense or compressed rows, and gradients.
 //!
 //! ```text
 //! y[i] = rows[i] Σ w[e] cols[j] x[j]     over the entries e = (i, j) of row i
 //! ```
 //!
-//! [`Compressed`] rows keep k of `width` elements: CBSR of MaxK-GNN (Peng et al., 2024), whose
-//! SpGEMM is [`spmm_compressed`] and SSpMM [`gradient`].
+//! [`Compressed`] rows are CBSR of MaxK-GNN (Peng et al., 2024), whose SpGEMM is
+//! [`spmm_compressed`] and SSpMM [`gradient`].
 //!
-//! Deterministic: the matrix alone orders additions. Rows of more than 1024 entries are cut into
-//! parts, whose sums are added in order.
+//! Deterministic: parts of long rows are added in order.
 
 #[cfg(feature = "kernels")]
 mod compressed;
@@ -64,14 +63,10 @@ use forward::gather::Gather;
 #[cfg(feature = "kernels")]
 use plan::GradientRoutine;
 
-/// Multiplies with dense rows: `y[i] = rows[i] Σ w[e] cols[j] x[j]`.
+/// Multiplies with dense rows: contiguous `[rows, width]`.
 ///
 /// `x` is contiguous `[cols, width]` of `dtype`: f32, f64, f16 or bf16; the last two accumulate in
-/// f32. Returns contiguous `[rows, width]`.
-///
-/// Reads a row of `x` per entry. Scratch: up to 2 `width` sums per 1024 entries.
-///
-/// Errors: unsupported dtypes; buffers too short, too large or needing wider addresses.
+/// f32. Scratch: up to 2 `width` sums per 128 to 1024 entries.
 #[cfg(feature = "kernels")]
 pub fn spmm(
     client: &Client,
@@ -83,15 +78,12 @@ pub fn spmm(
     Gather::dense(client, operand, x, dtype, width)?.launch(client)
 }
 
-/// Multiplies with compressed rows, `[cols, k]`; else as [`spmm`].
+/// Multiplies with compressed rows; else as [`spmm`].
 ///
-/// Reads k values and columns per entry. Planes keep sums in shared memory; without planes, units
-/// search entries for their columns. `routine` forces one of [`ROUTINES`].
+/// Planes keep sums in shared memory; without planes, units bisect entries. Planes pack f32 rows of
+/// 65 to 128 bytes in large matrices, with scratch of 128 bytes per row of `x`.
 ///
-/// Planes pack f32 rows of 65 to 128 bytes with columns, from 2^26 bytes in all and 8 entries per
-/// row on. Scratch then: 128 bytes more per row of `x`.
-///
-/// Errors: as [`spmm`], and if the forced routine cannot run.
+/// `routine` forces one of [`ROUTINES`], or fails.
 #[cfg(feature = "kernels")]
 pub fn spmm_compressed(
     client: &Client,
@@ -106,11 +98,10 @@ pub fn spmm_compressed(
 
 /// Computes the gradient of [`spmm_compressed`] at the selected elements of `x`: `[cols, k]`.
 ///
-/// `upstream` is contiguous `[rows, width]` in the dtype of `x`, whose values are not read.
+/// `upstream` is contiguous `[rows, width]` in the dtype of `x`.
 ///
 /// Runs [`gradient_shared`] given column blocks, else [`gradient_two_pass`] if k / width < 1 / 4
-/// and `upstream` has at least 128 MiB, else [`gradient_gathered`]. Skips routines that cannot
-/// run. Errors: as [`spmm`].
+/// and `upstream` has at least 128 MiB, else [`gradient_gathered`]. Skips routines that cannot run.
 #[cfg(feature = "kernels")]
 pub fn gradient(
     client: &Client,

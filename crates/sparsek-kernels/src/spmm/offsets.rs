@@ -1,4 +1,4 @@
-//! Offsets of rows whose entries are in order.
+//! CSR row offsets.
 
 use cubecl::{prelude::*, server::Handle};
 
@@ -9,11 +9,9 @@ use crate::{
     primitives::csr::first_from,
 };
 
-/// Finds where rows begin in an ascending list of the rows of all entries: `[rows + 1]` `i32`.
+/// Finds row offsets by binary search: `[rows + 1]` `i32`.
 ///
-/// `ascending` is contiguous `[nnz]` `i32` below `rows`. Each offset takes a binary search.
-///
-/// Errors: too many entries; buffers too short, too large or needing wider addresses.
+/// `ascending` has the row of each entry: contiguous `[nnz]` `i32` below `rows`.
 pub fn row_offsets(
     client: &Client,
     ascending: &Handle,

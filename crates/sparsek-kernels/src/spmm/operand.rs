@@ -1,4 +1,4 @@
-//! The sparse operand, on the host and in kernels.
+//! The sparse operand.
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
@@ -12,15 +12,15 @@ use crate::{
     launch::{argument, placeholder},
 };
 
-/// Of a kernel that takes an operand without weights and factors, at most.
+/// Most buffers without weights and factors.
 const BUFFERS: usize = 6;
 
 /// The matrix `a(i, j) = rows[i] w[e] cols[j]` for the entry `e = (i, j)`.
 #[derive(Clone, Copy, Debug)]
 pub struct Operand<'a> {
-    /// Positions of entries.
+    /// Entries.
     pub csr: Csr<'a>,
-    /// How entries are shared out.
+    /// Work items.
     pub partition: &'a Partition,
     /// Entry weights; 1 when absent.
     pub weights: Option<Weights<'a>>,
@@ -28,7 +28,6 @@ pub struct Operand<'a> {
     pub scales: Scales<'a>,
 }
 
-/// Kernels do not read placeholders.
 pub(super) struct Arguments {
     pub indices: BufferArg,
     pub weights: BufferArg,
@@ -84,7 +83,6 @@ impl Operand<'_> {
         })
     }
 
-    /// For kernels that bind nothing else of the operand.
     pub(super) fn row_factors(
         &self,
         client: &Client,
@@ -96,7 +94,6 @@ impl Operand<'_> {
         }
     }
 
-    /// [`arguments`](Self::arguments) of a kernel that visits entries.
     pub(super) fn entries<E: Float, S: Float>(
         &self,
         client: &Client,
@@ -132,7 +129,7 @@ impl Factors {
     }
 }
 
-/// Binds only what is there: WebGPU binds few buffers.
+/// Binds only present buffers: WebGPU binds few.
 #[derive(CubeType, CubeLaunch)]
 pub(super) struct Entries<E: Float, S: Float> {
     indices: &'static [i32],
@@ -178,7 +175,6 @@ impl<E: Float, S: Float> Entries<E, S> {
     }
 }
 
-/// Where the weight of an entry is.
 #[cube]
 fn place_of(entries: ComptimeOption<&[i32]>, entry: i32) -> i32 {
     #[comptime]

@@ -1,4 +1,4 @@
-//! Combines partial sums of rows that a [`Partition`](super::Partition) cut.
+//! Partial sums of rows cut by a [`Partition`](super::Partition).
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
@@ -19,7 +19,7 @@ pub(super) struct PartialSums<'a> {
 }
 
 impl<'a> PartialSums<'a> {
-    /// For results of `dtype`; at least a vector.
+    /// At least a vector.
     pub fn new(
         client: &Client,
         operand: &'a Operand<'a>,
@@ -37,7 +37,7 @@ impl<'a> PartialSums<'a> {
         argument(&self.handle, "partials", self.sum, slots)
     }
 
-    /// Adds parts in order into `output`, `[rows, width]`.
+    /// Adds parts in order into `output`.
     pub fn combine(&self, client: &Client, output: &Handle) -> Result<(), KernelError> {
         let Operand { csr, partition, .. } = self.operand;
         let cut = partition.cut_rows();

@@ -1,10 +1,7 @@
-//! Shares out the entries of a CSR matrix as items: rows, or parts of long rows.
+//! Splits CSR entries into items: rows, or parts of long rows.
 //!
-//! The longest come first, so that planes of a cube finish together: a first kernel counts items by
-//! length, a second places them.
-//!
-//! Atomics order items of similar length. No sum depends on it: row lengths decide cuts, and parts
-//! are added in order.
+//! Counts items by length, then places the longest first, so that planes of a cube finish together.
+//! Atomics order similar lengths; no sum depends on it.
 
 use cubecl::{prelude::*, server::Handle};
 
@@ -19,16 +16,15 @@ use crate::{
     launch::{Grid, allocate, argument, fill_zero},
 };
 
-/// [`LENGTH_STEPS`] per power of two up to the longest item.
+/// [`LENGTH_STEPS`] per power of two.
 const BUCKETS: u32 = LENGTH_STEPS * 11 + 2;
-/// Counters of slots and cut rows.
+/// Slots and cut rows.
 const COUNTERS: usize = 2;
 
-/// The items of a matrix in device memory: `[len(rows, nnz)]` i32.
+/// Work items of a matrix in device memory: [`partition_len`] i32.
 ///
-/// Items: first entry, end, row, slot of the partial sum. A row has slot −1, a part at most 1024
-/// entries, or 128 if there are few in all. Then cut rows: row, first slot, slots, padding. Unused
-/// records have row −1.
+/// Items: first entry, end, row, slot of the partial sum. Then cut rows: row, first slot, slots,
+/// padding.
 #[derive(Clone, Debug)]
 pub struct Partition {
     handle: Handle,
@@ -47,9 +43,7 @@ impl Partition {
         &self.handle
     }
 
-    /// Shares out the entries in O(rows). Takes 16 bytes per row and 48 per part.
-    ///
-    /// Errors: too many entries; buffers too short, too large or needing wider addresses.
+    /// Partitions the entries in O(rows). Takes 16 bytes per row and 48 per part.
     pub fn new(client: &Client, csr: &Csr) -> Result<Self, KernelError> {
         csr.check()?;
         let int = i32::elem_type_native();
@@ -61,7 +55,7 @@ impl Partition {
         let counts = allocate(client, "counts", counters, int)?;
         fill_zero(client, &counts, int, counters)?;
         let grid = Grid::elementwise(client, len, len)?;
-        // SAFETY: `argument` checks lengths; `Csr` promises monotone offsets, whose items fit.
+        // SAFETY: `argument` checks lengths; `Csr` promises offsets, whose items fit.
         unsafe {
             clear_kernel::launch_unchecked(
                 client,
@@ -127,7 +121,6 @@ impl Partition {
     }
 }
 
-/// A row or part.
 #[derive(CubeType)]
 pub(super) struct Item {
     pub start: i32,
@@ -158,7 +151,6 @@ fn clear_kernel(parts: &mut [i32]) {
     }
 }
 
-/// The longest come first.
 #[cube]
 fn bucket(length: u32) -> u32 {
     let mut step = 0u32;
@@ -170,7 +162,6 @@ fn bucket(length: u32) -> u32 {
     BUCKETS - 1 - step
 }
 
-/// Counts items, or, if `place`, writes them.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn partition_kernel(
     indptr: &[i32],
@@ -219,7 +210,7 @@ fn partition_kernel(
     }
 }
 
-/// Makes each row an item, for llvmpipe, which fails to count.
+/// For llvmpipe, which fails to count.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn whole_rows_kernel(indptr: &[i32], parts: &mut [i32], rows: usize) {
     if ABSOLUTE_POS < rows {

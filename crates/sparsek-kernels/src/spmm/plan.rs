@@ -1,4 +1,4 @@
-//! Choice of routines: the first row of each `match` that fits.
+//! Chooses the first row of each `match` that fits.
 
 use cubecl::{ir::ElemType, prelude::*};
 

@@ -1,6 +1,4 @@
-//! How planes share the entries of compressed rows.
-//!
-//! A team shares an entry. Small teams read more entries at once, but need more sums.
+//! How planes share entries: small teams read more at once, but need more sums.
 
 use cubecl::prelude::*;
 
@@ -10,7 +8,6 @@ use crate::{
     error::KernelError,
 };
 
-/// The plane size, if `bytes` fit. [`PlaneLayout`] gives planes a barrier.
 pub(super) fn require_planes(
     client: &Client,
     routine: &'static str,
@@ -29,7 +26,6 @@ pub(super) fn require_planes(
     }
 }
 
-/// The plane size, if planes of a cube synchronize apart from each other.
 pub(super) fn require_plane_barrier(
     client: &Client,
     routine: &'static str,
@@ -48,23 +44,23 @@ pub(super) fn require_plane_barrier(
 pub(super) struct PlaneLayout {
     pub plane: u32,
     pub planes: u32,
-    /// Units that share an entry.
+    /// Units per entry.
     pub team: u32,
     pub vector: usize,
-    /// Loads of a unit per entry.
+    /// Loads per unit and entry.
     pub loads: usize,
     /// No unit lacks a load.
     pub full: bool,
-    /// Entries of a team in flight.
+    /// Entries in flight.
     pub flight: usize,
     pub width: usize,
 }
 
 pub(super) struct Limits {
     pub vector: usize,
-    /// Most sums of a plane.
+    /// Most sums per plane.
     pub sums: usize,
-    /// Elements of a unit in flight, about.
+    /// Elements in flight.
     pub flight: usize,
 }
 
@@ -104,12 +100,11 @@ impl PlaneLayout {
     }
 }
 
-/// Sums of all teams, or a row padded by a slot per `plane` columns.
+/// Of all teams, or a row padded per `plane` columns.
 pub(super) fn sums_len(plane: usize, team: usize, width: usize) -> usize {
     (plane * width.div_ceil(team)).max(width + width.div_ceil(plane))
 }
 
-/// Smallest team with at most `sums` per plane.
 pub(super) fn min_team(plane: u32, width: usize, sums: usize) -> usize {
     (plane as usize * width).div_ceil(sums)
 }

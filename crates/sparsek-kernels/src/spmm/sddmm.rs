@@ -1,4 +1,4 @@
-//! Gradients of weights: sampled products of dense matrices (SDDMM).
+//! Weight gradients: sampled dense products (SDDMM).
 
 use cubecl::{features::Plane, ir::ElemType, prelude::*, server::Handle};
 
@@ -16,7 +16,7 @@ use crate::{
 
 struct Right<'a> {
     values: &'a Handle,
-    /// Of compressed rows; dense when absent.
+    /// Dense when absent.
     columns: Option<(&'a Handle, ElemType)>,
     dtype: ElemType,
     k: usize,
@@ -24,7 +24,6 @@ struct Right<'a> {
 }
 
 impl Right<'_> {
-    /// Elements of a load.
     fn vector(&self, client: &Client, left: &Handle) -> usize {
         let size = self.dtype.size();
         let fits = |vector: &usize| {
@@ -34,7 +33,6 @@ impl Right<'_> {
         client.io_optimized_vector_sizes(size).filter(fits).max().unwrap_or(1)
     }
 
-    /// Units that share an entry: a plane if its units all load, else one.
     fn team(&self, client: &Client, vector: usize, sum: ElemType) -> u32 {
         let able = client.features().plane.contains(Plane::Ops) && self.columns.is_none();
         let narrow = sum == f32::elem_type_native();
@@ -45,11 +43,11 @@ impl Right<'_> {
     }
 }
 
-/// Computes the gradient of [`spmm`](super::spmm) for the weights:
-/// `out[e] = rows[i] cols[j] Σ left[i] right[j]` for each entry `e = (i, j)`. Deterministic.
+/// Computes the weight gradient of [`spmm`](super::spmm):
+/// `out[e] = rows[i] cols[j] Σ left[i] right[j]` for entries `e = (i, j)`.
 ///
 /// `left` is contiguous `[rows, width]`, `right` `[cols, width]`, both of `dtype`; returns `[nnz]`.
-/// Ignores weights. Errors: as [`spmm`](super::spmm).
+/// Ignores weights.
 pub fn sddmm(
     client: &Client,
     operand: &Operand,
@@ -62,7 +60,7 @@ pub fn sddmm(
     launch(client, operand, left, &right)
 }
 
-/// [`sddmm`] with compressed rows: the gradient of [`spmm_compressed`](super::spmm_compressed).
+/// [`sddmm`] for [`spmm_compressed`](super::spmm_compressed).
 pub fn sddmm_compressed(
     client: &Client,
     operand: &Operand,
@@ -104,7 +102,7 @@ fn launch(
         Some((columns, index)) => (columns, index, csr.cols * right.k),
         None => (csr.indptr, int, 1),
     };
-    // SAFETY: `argument` checks lengths; `Csr` and `Compressed` promise indices.
+    // SAFETY: `argument` checks lengths; inputs promise indices.
     unsafe {
         sddmm_kernel::launch_unchecked(
             client,
@@ -129,7 +127,7 @@ fn launch(
     Ok(output)
 }
 
-/// A team for each entry bisects the offsets for its row.
+/// A team per entry bisects the offsets.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn sddmm_kernel<E: Float, S: Float, I: Numeric, N: Size>(
     indptr: &[i32],

@@ -1,16 +1,14 @@
-//! Sizes of prepared matrices, for callers that allocate or describe them.
+//! Sizes of prepared matrices.
 
 use super::tuning::{
     BLOCK_MIN_ENTRIES, BLOCKS_MIN_NNZ, BUSY_ITEMS, MAX_BLOCKS, MAX_PART, MIN_PART,
 };
 
-/// Words of an item of a partition.
 pub(super) const ITEM_WORDS: usize = 4;
-/// Entries of a load of column blocks.
 pub(super) const LOAD: usize = 64;
-/// Banks of shared memory; a zero for each follows a block.
+/// A zero per bank follows a block.
 pub(super) const BANKS: usize = 32;
-/// Words of an extent: first load and loads packed, then loads.
+/// First load and loads, packed; loads.
 pub(super) const EXTENT: usize = 2;
 /// Alignment in words, for bindings.
 const SECTION: usize = 64;
@@ -20,7 +18,6 @@ pub fn partition_len(rows: usize, nnz: usize) -> usize {
     ITEM_WORDS * (items(rows, nnz) + cut_rows(nnz))
 }
 
-/// Most entries of an item. The longest row must not keep a small graph waiting.
 pub(super) fn part(nnz: usize) -> usize {
     (nnz / BUSY_ITEMS).next_power_of_two().clamp(MIN_PART, MAX_PART)
 }
@@ -33,8 +30,7 @@ pub(super) fn items(rows: usize, nnz: usize) -> usize {
     rows + 2 * cut_rows(nnz)
 }
 
-/// Whether [`ColumnBlocks`](super::ColumnBlocks) of at most `max_columns` columns pay for a matrix
-/// of `[rows, columns, entries]`.
+/// Whether [`ColumnBlocks`](super::ColumnBlocks) pay for `[rows, columns, entries]`.
 pub fn column_blocks_pay([rows, cols, nnz]: [usize; 3], max_columns: usize) -> bool {
     let blocks = cols.div_ceil(max_columns.max(1));
     let many = nnz >= BLOCKS_MIN_NNZ && rows > 0 && nnz / rows >= BLOCK_MIN_ENTRIES * blocks;

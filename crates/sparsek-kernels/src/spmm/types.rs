@@ -1,4 +1,4 @@
-//! Descriptions of matrices, and routine names.
+//! Matrix descriptions and routines.
 
 #[cfg(feature = "kernels")]
 use cubecl::server::Handle;
@@ -6,16 +6,16 @@ use cubecl::server::Handle;
 #[cfg(feature = "kernels")]
 use crate::error::KernelError;
 
-/// Most entries: `i32` numbers them, and units count past the end of a row.
+/// Most entries: `i32` counts them, and past a row's end.
 pub const MAX_ENTRIES: usize = (1 << 31) - 4096;
 
-/// A CSR pattern: contiguous `i32`, at most [`MAX_ENTRIES`] entries.
+/// A CSR pattern: contiguous `i32`.
 #[cfg(feature = "kernels")]
 #[derive(Clone, Copy, Debug)]
 pub struct Csr<'a> {
-    /// `rows + 1` monotone offsets into `indices`.
+    /// `rows + 1` monotone offsets.
     pub indptr: &'a Handle,
-    /// Column of each entry, below `cols`.
+    /// Columns, below `cols`.
     pub indices: &'a Handle,
     /// Rows.
     pub rows: usize,
@@ -44,13 +44,13 @@ pub(super) fn check_entries(entries: usize) -> Result<(), KernelError> {
 #[cfg(feature = "kernels")]
 #[derive(Clone, Copy, Debug)]
 pub struct Weights<'a> {
-    /// Contiguous, in the dtype of the dense operand.
+    /// Contiguous, in the dense operand's dtype.
     pub values: &'a Handle,
     /// Contiguous `i32`; the identity when absent.
     pub entries: Option<&'a Handle>,
 }
 
-/// Factors of rows and columns: contiguous f32, or f64 if the other operand is f64.
+/// Row and column factors: contiguous f32, or f64 for f64.
 #[cfg(feature = "kernels")]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Scales<'a> {
@@ -63,13 +63,11 @@ pub struct Scales<'a> {
 /// Routines of [`spmm_compressed`](super::spmm_compressed).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Routine {
-    /// A plane for each item, with sums in shared memory.
+    /// A plane per item, with sums in shared memory.
     Plane,
-    /// [`Routine::Plane`] on rows with columns copied behind values.
-    ///
-    /// Needs f32, columns in whole words, and at most 128 bytes of both.
+    /// [`Routine::Plane`] on rows packed with columns: f32, at most 128 bytes.
     Packed,
-    /// A unit for each element of the result.
+    /// A unit per result element.
     Unit,
 }
 
@@ -77,7 +75,7 @@ pub enum Routine {
 pub const ROUTINES: [Routine; 3] = [Routine::Plane, Routine::Packed, Routine::Unit];
 
 impl Routine {
-    /// Name of the routine.
+    /// Returns the name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Plane => "plane",
@@ -87,7 +85,6 @@ impl Routine {
     }
 }
 
-/// With the plane size.
 #[cfg(feature = "kernels")]
 #[derive(Clone, Copy)]
 pub(super) enum CompressedPlan {

@@ -21,7 +21,6 @@ use crate::{
     primitives::mma::{LANES, Load, Sums, has_tf32, multiply, zeros},
 };
 
-/// 4 along the left columns, 2 along the right.
 const PLANES: usize = 8;
 const LEFT_PLANES: usize = 4;
 const SIDE: usize = 64;
@@ -35,12 +34,11 @@ const BLOCK: usize = 32;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct InnerProductConfig {
-    /// Elements of a load of either side, and of a store.
     loads: [usize; 2],
     store: usize,
 }
 
-/// Whether [`inner_product`] can multiply these.
+/// Checks support by [`inner_product`].
 pub fn inner_fits(client: &Client, x: &PitchedRows, y: &PitchedRows) -> bool {
     inner_refusal(client, x, y).is_none()
 }
@@ -63,12 +61,10 @@ fn inner_refusal(client: &Client, x: &PitchedRows, y: &PitchedRows) -> Option<St
     }
 }
 
-/// Multiplies tall matrices: `xᵀ · y`, f32 `[x.width, y.width]`.
+/// Computes `xᵀ · y`: f32 `[x.width, y.width]`, as accurate as
+/// [`product`](crate::dense::product()).
 ///
-/// Accurate as [`product`](crate::dense::product()). Deterministic on a device. Scratch: a result
-/// per multiprocessor, or up to four without TF32.
-///
-/// Errors: as [`column_sums`](crate::dense::column_sums), and unless [`inner_fits`].
+/// Scratch: up to four results per multiprocessor. Fails unless [`inner_fits`].
 pub fn inner_product(
     client: &Client,
     x: &PitchedRows,
@@ -153,9 +149,6 @@ struct InnerLayout {
     workers: usize,
 }
 
-/// A plane multiplies 64 columns of each matrix.
-///
-/// Permutes rows and columns: a unit loads four neighbors of two rows, operands of two units.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn inner_kernel<L: Size, R: Size, T: Size>(
     x: &[Vector<f32, L>],
@@ -213,7 +206,6 @@ fn inner_kernel<L: Size, R: Size, T: Size>(
     write_tiles(sums, &tiles, &places, config);
 }
 
-/// One step in shared memory, the next in flight.
 #[derive(CubeType)]
 struct Side {
     /// A unit's operands in 8 rows and 16 columns are neighbors.
@@ -224,7 +216,6 @@ struct Side {
     pitch: usize,
     #[cube(comptime)]
     columns: usize,
-    /// Elements of a load.
     #[cube(comptime)]
     load: usize,
     /// Orders operands by row first.
@@ -256,7 +247,7 @@ impl Side {
         }
     }
 
-    /// Loads rows t and t + 4 of 8; zero past the end. Padding reaches only sums not written.
+    /// Loads rows t and t + 4 of 8, zeros past the end. Padding reaches only unwritten sums.
     fn read<N: Size>(
         &mut self,
         matrix: &[Vector<f32, N>],
@@ -304,7 +295,6 @@ impl Side {
                 let others = comptime!(if self.left { [1usize, 2usize] } else { [2, 1] });
                 four.insert(comptime!(others[0]), upper.extract(comptime!(2 * half + 1)));
                 four.insert(comptime!(others[1]), lower.extract(comptime!(2 * half)));
-                // A block has two tiles of 16 columns, a tile four loads.
                 let tile = 2 * block + lane / 16;
                 let unit = (lane / 4 % 4 + comptime!(4 * half)) * 4 + lane % 4;
                 let at = (comptime!(turn * STEP * self.columns / 128) + tile) * LANES as usize;
@@ -362,7 +352,6 @@ fn multiply_part(
     }
 }
 
-/// Of a cube.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 struct TilePlaces {
@@ -373,7 +362,7 @@ struct TilePlaces {
     y_width: usize,
 }
 
-/// A load's first two columns belong to its unit, the others to the unit 16 lanes on.
+/// The last two columns of a load belong to the unit 16 lanes on.
 #[cube]
 fn write_tiles<T: Size>(
     sums: &mut [Vector<f32, T>],

@@ -1,8 +1,5 @@
-//! Products of tall f32 matrices, accumulated in f32.
-//!
-//! - `product` and `inner`: `x · w + b` and `xᵀ · y`, with factors rounded to TF32.
-//! - `panels`: both without TF32, by `split`, as on Vulkan, with factors as sums of two bf16, or by
-//!   `plain`, as in WGSL, without tensor cores.
+//! Products of tall f32 matrices: `product` and `inner` in TF32; `panels` without, by `split`
+//! (pairs of bf16) or `plain` (no tensor cores).
 
 pub(super) mod inner;
 mod panels;

@@ -1,7 +1,5 @@
-//! Products of two panels of lines: `first · secondᵀ`, by tiles of [`LINES`] lines of each.
-//!
-//! `split` runs on devices with tensor cores, else `plain`. Workers share the inner elements; their
-//! sums are added in order.
+//! Products of panels: `first · secondᵀ`. Workers share inner elements; their sums are added in
+//! order.
 
 use cubecl::{
     ir::{ElemType, FloatKind},
@@ -24,7 +22,6 @@ use crate::{
     launch::{allocate, fill_zero},
 };
 
-/// Why neither kernel runs.
 pub(super) fn refusal(client: &Client) -> Option<String> {
     match split::has_tiles(client) {
         true => split::refusal(client),
@@ -32,7 +29,6 @@ pub(super) fn refusal(client: &Client) -> Option<String> {
     }
 }
 
-/// Rows if `along`, else columns.
 fn panel_of_rows<'a>(x: &DenseRows<'a>, along: bool) -> Panel<'a> {
     let (lines, inner) = if along { (x.rows, x.width) } else { (x.width, x.rows) };
     Panel { handle: x.handle, lines, inner, pitch: x.width, along }

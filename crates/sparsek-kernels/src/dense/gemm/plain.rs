@@ -1,4 +1,4 @@
-//! Products without tensor cores, exact up to the rounding of f32: WGSL has none.
+//! Products without tensor cores, exact up to f32 rounding.
 //!
 //! ```text
 //! each cube: 128 lines of each panel, in steps of 16 inner elements:
@@ -15,24 +15,21 @@ use crate::{
     primitives::mma::Load,
 };
 
-/// A square of 16 x 16, each with [`FOURS`] fours of lines of either panel.
+/// 16 × 16, each with [`FOURS`] fours of lines per panel.
 const UNITS: usize = 256;
 const SIDE: usize = 16;
 const FOURS: usize = LINES / WIDTH / SIDE;
-/// Lines from one four of a unit to the next.
 const APART: usize = WIDTH * SIDE;
-/// Half of the units load a panel, these fours of a step each.
+/// Half of the units load each panel.
 const LOADERS: usize = UNITS / 2;
 const LOADS: usize = LINES * TILE / WIDTH / LOADERS;
-/// A unit transposes a square.
 const _: () = assert!(LOADS == WIDTH);
-/// Fours of an inner element, padded against bank conflicts.
+/// Padded against bank conflicts.
 const STRIDE: usize = LINES / WIDTH + 1;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct PlainConfig {
     along: [bool; 2],
-    /// Elements of a load of either panel, and of a store.
     loads: [usize; 2],
     store: usize,
 }
@@ -190,7 +187,6 @@ fn multiply(a: &Shared<[Load]>, b: &Shared<[Load]>, sums: &mut Array<Load>) {
     }
 }
 
-/// One step of a panel in shared memory.
 #[derive(CubeType)]
 struct Stage {
     kept: Shared<[Load]>,
@@ -218,7 +214,7 @@ impl Stage {
         }
     }
 
-    /// Four inner elements of four lines, or four lines of four inner elements; zero past the end.
+    /// Loads 4 × 4 elements, zeros past the end.
     fn read<N: Size>(
         &self,
         matrix: &[Vector<f32, N>],

@@ -1,4 +1,4 @@
-//! Rows times a small matrix: the matrix stays in shared memory, rows stream through registers.
+//! Rows times a matrix in shared memory.
 //!
 //! ```text
 //! for each chunk of inner elements that fits shared memory, a launch:
@@ -23,30 +23,23 @@ use crate::{
 };
 
 const PLANES: usize = 8;
-/// Two tiles of 16 rows share elements from shared memory.
 const HEIGHT: usize = 32;
 const ACROSS: usize = 128;
 const TILES: usize = ACROSS / 8;
-/// 4 inner elements for each of four units.
 const STEP: usize = 16;
 
-/// Fours of the matrix in flight: a unit's share of two steps.
 const MATRIX_FLIGHT: usize = 4;
 const _: () = assert!((PRODUCT_AHEAD * TILES).is_multiple_of(MATRIX_FLIGHT * PLANES));
 
-/// Shared memory of a step.
 const STEP_BYTES: usize = STEP * ACROSS * size_of::<f32>();
 
-/// Few kernels serve all widths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct ProductConfig {
     /// Steps that fit shared memory.
     room: usize,
-    /// Elements of a load, and of a store.
     load: usize,
     store: usize,
     adds: bool,
-    /// Whether all blocks of columns are whole: stores wait for no branch.
     whole: bool,
 }
 
@@ -60,7 +53,6 @@ fn most_steps(client: &Client) -> usize {
 }
 
 impl Weight<'_> {
-    /// Inner elements of all chunks but the last.
     fn chunk(&self, client: &Client) -> Option<usize> {
         let most = most_steps(client);
         if most == 0 {
@@ -71,7 +63,7 @@ impl Weight<'_> {
         Some(steps.div_ceil(chunks) * STEP)
     }
 
-    /// Whether [`product`] can multiply these.
+    /// Checks support by [`product`].
     pub fn fits(&self, client: &Client, x: &PitchedRows) -> bool {
         self.refusal(client, x).is_none()
     }
@@ -100,16 +92,12 @@ impl Weight<'_> {
     }
 }
 
-/// Multiplies rows: `x · weight + bias + addend`, f32 `[rows, outputs]`.
+/// Computes `x · weight + bias + addend`: f32 `[rows, outputs]`.
 ///
-/// `bias` is `[outputs]`, `addend` contiguous `[rows, outputs]`. Accumulates in f32. Rounds factors
-/// to TF32; without it, as on Vulkan, to two bf16, about 16 bits, where infinities may give NaN;
-/// without tensor cores, as in WGSL, not at all.
-/// Deterministic. Reads rows once per 128 outputs, by fours if the pitch is a multiple of 4. A
-/// matrix too large for shared memory takes a launch for each chunk of its rows.
+/// `bias` is `[outputs]`, `addend` contiguous `[rows, outputs]`. Rounds factors to TF32; without
+/// it, to two bf16, where infinities may give NaN; without tensor cores, not at all.
 ///
-/// Errors: as [`column_sums`](crate::dense::column_sums), unless [`Weight::fits`], and for an
-/// addend unless [`accumulates`].
+/// Fails unless [`Weight::fits`], and with an addend unless [`accumulates`].
 pub fn product(
     client: &Client,
     x: &PitchedRows,
@@ -146,7 +134,6 @@ pub fn accumulates(client: &Client) -> bool {
     has_tf32(client)
 }
 
-/// Inner elements of a launch.
 struct Chunk {
     first: usize,
     inputs: usize,
@@ -185,7 +172,6 @@ fn launch(
     let largest = x.extent(4).max(elements).max(matrix);
     let grid = Grid::new(client, blocks * workers, dim, largest)?;
     let source = || argument(rows.handle, "rows", rows.dtype, x.extent(config.load));
-    // Unused buffers take the place of absent ones.
     let bias = match bias {
         Some(bias) => argument(bias, "bias", rows.dtype, weight.outputs)?,
         None => argument(weight.handle, "weight", rows.dtype, matrix)?,
@@ -230,24 +216,21 @@ fn launch(
 #[expand(derive(Clone, Copy))]
 struct ProductLayout {
     rows: usize,
-    /// Elements of a row.
     pitch: usize,
-    /// First inner element, and how many.
+    /// First inner element.
     inner: usize,
     inputs: usize,
     outputs: usize,
     /// A multiple of [`PRODUCT_AHEAD`].
     steps: usize,
     workers: usize,
-    /// Strides of the matrix.
     down: usize,
     along: usize,
     /// 1 with a bias.
     biased: u32,
 }
 
-/// Permutes inner elements and columns: a unit loads four neighbors of a row for two
-/// instructions, and holds four neighboring results.
+/// Permuted: a unit loads four neighbors for two instructions and holds four neighboring results.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn product_kernel<L: Size, T: Size>(
     x: &[Vector<f32, L>],
@@ -303,7 +286,6 @@ fn product_kernel<L: Size, T: Size>(
                 let next = select(turn, row + stride, row);
                 let ahead = select(turn, ahead - layout.steps, ahead);
                 read_rows(x, &mut loads, next, ahead, &layout, stage, config);
-                // Interleaves sums, so that none waits for its last instruction.
                 #[unroll]
                 for group in 0..TILES / PRODUCT_GROUP {
                     let mut fours = Sequence::<Vector<tf32, Const<4>>>::new();
@@ -333,7 +315,7 @@ fn product_kernel<L: Size, T: Size>(
     }
 }
 
-/// A unit's four elements of a step and tile are neighbors.
+/// Keeps a unit's four elements of a step together.
 #[cube]
 fn load_matrix(
     weight: &[f32],
@@ -345,7 +327,7 @@ fn load_matrix(
     let mut matrix = Shared::<[Vector<tf32, Const<4>>]>::new_slice(room);
     let length = layout.steps * comptime!(TILES * LANES as usize);
     let mut place = UNIT_POS as usize;
-    // Steps are even, so that all units end together.
+    // Steps are even: all units end together.
     while place < length {
         let mut fours = Array::<Load>::new(MATRIX_FLIGHT);
         #[unroll]
@@ -358,7 +340,7 @@ fn load_matrix(
             let column = first + tile / 2 * 16 + own / 2 * 4 + tile % 2 * 2 + own % 2;
             let inner = step * STEP + lane % 4 * 4;
             let mut four = Load::zeroed();
-            // Without a branch, so that all loads are in flight: elsewhere the first element.
+            // No branch: all loads are in flight.
             #[unroll]
             for i in 0..4usize {
                 let exists = inner + i < layout.inputs && column < layout.outputs;
@@ -379,7 +361,6 @@ fn load_matrix(
     matrix
 }
 
-/// Past the end, reloads the last row.
 #[cube]
 fn read_rows<L: Size>(
     x: &[Vector<f32, L>],
@@ -398,7 +379,7 @@ fn read_rows<L: Size>(
         let own = min(row + comptime!(part * 8) + lane / 4, layout.rows - 1);
         let start = own * layout.pitch + layout.inner;
         let mut load = Load::zeroed();
-        // Without a branch: zeros past the end, and the first element instead of theirs.
+        // No branch: selects zero past the end.
         #[unroll]
         for piece in 0..comptime!(4 / width) {
             let at = column + comptime!(piece * width);

@@ -1,12 +1,10 @@
-//! Products on tensor cores without TF32, as on Vulkan: an f32 is the sum of two bf16.
-//!
-//! The second is the rounding error of the first:
+//! Tensor-core products without TF32: an f32 is two bf16, value and rounding error.
 //!
 //! ```text
 //! a · b = a_high · b_high + a_high · b_low + a_low · b_high        (a_low · b_low is dropped)
 //! ```
 //!
-//! Relative errors are about 2^-16; TF32 has 2^-11.
+//! Relative errors are about 2^-16.
 
 use cubecl::{
     cmma::{self, Matrix, MatrixIdent, MatrixLayout},
@@ -22,12 +20,11 @@ use crate::{
     primitives::mma::{Load, instruction},
 };
 
-/// [`FIRST_PLANES`] lie along the first panel.
 const PLANES: usize = 8;
 const FIRST_PLANES: usize = 4;
 const DOWN: usize = LINES / FIRST_PLANES / TILE;
 const ACROSS: usize = LINES * FIRST_PLANES / PLANES / TILE;
-/// Strides, padded against bank conflicts.
+/// Padded against bank conflicts.
 const LINE: usize = TILE + 8;
 const INNER: usize = LINES + 8;
 
@@ -35,12 +32,11 @@ const INNER: usize = LINES + 8;
 struct SplitConfig {
     plane: usize,
     along: [bool; 2],
-    /// Elements of a load of either panel, and of a store.
     loads: [usize; 2],
     store: usize,
 }
 
-/// Whether the device multiplies tiles of bf16.
+/// Whether cmma has bf16 tiles.
 pub(super) fn has_tiles(client: &Client) -> bool {
     let tile = instruction(FloatKind::BF16, [TILE as u32; 3]);
     client.features().matmul.cmma.contains(&tile)
@@ -146,10 +142,8 @@ fn split_kernel<A: Size, B: Size, O: Size>(
     write(output, bias, &sums, &a, &b, worker, layout.biased, config);
 }
 
-/// One step in shared memory, the next in flight.
 #[derive(CubeType)]
 struct Stage {
-    /// Elements as bf16, and their rounding errors.
     high: Shared<[Half]>,
     low: Shared<[Half]>,
     loads: Array<Load>,
@@ -179,7 +173,6 @@ impl Stage {
         }
     }
 
-    /// Loads zero past the end.
     fn read<N: Size>(&mut self, matrix: &[Vector<f32, N>], at: usize, inner: usize) {
         #[unroll]
         for load in 0..comptime!(LINES * TILE / WIDTH / self.units) {
@@ -253,7 +246,7 @@ fn fragment(
     #[comptime] ident: MatrixIdent,
     #[comptime] along: bool,
 ) -> Matrix<Half> {
-    // Inner elements: columns of the first factor, rows of the second.
+    // Inner elements are columns of A, rows of B.
     let layout = comptime!(if along == (ident == MatrixIdent::A) {
         MatrixLayout::RowMajor
     } else {

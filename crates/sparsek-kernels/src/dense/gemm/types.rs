@@ -1,4 +1,4 @@
-//! Operands and tiles that `panels` and its kernels share.
+//! Operands and tiles of `panels`.
 
 use cubecl::{
     ir::{ElemType, FloatKind},
@@ -13,21 +13,18 @@ use crate::{
     primitives::mma::Load,
 };
 
-/// Lines of a tile.
 pub(super) const LINES: usize = 128;
 /// Inner elements of a step.
 pub(super) const TILE: usize = 16;
-/// Elements of the widest load.
 pub(super) const WIDTH: usize = 4;
 
-/// Lines, for inner products with those of another panel.
 pub(super) struct Panel<'a> {
     pub handle: &'a Handle,
     pub lines: usize,
     pub inner: usize,
-    /// Stride of lines, or of inner elements.
+    /// Stride of lines or inner elements.
     pub pitch: usize,
-    /// Whether inner elements are contiguous; else lines are.
+    /// Inner elements are contiguous.
     pub along: bool,
 }
 
@@ -47,11 +44,10 @@ pub(super) struct PanelLayout {
     pub first_pitch: usize,
     pub second_pitch: usize,
     pub workers: usize,
-    /// 1 with a bias, else 0.
+    /// 1 with a bias.
     pub biased: usize,
 }
 
-/// Buffers and sizes of a launch.
 pub(super) struct Call<'a> {
     pub client: &'a Client,
     pub panels: [&'a Panel<'a>; 2],
@@ -65,7 +61,7 @@ impl Call<'_> {
         self.workers * self.panels[0].lines * self.panels[1].lines
     }
 
-    /// A cube for each tile and worker.
+    /// A cube per tile and worker.
     pub fn grid(&self, dim: CubeDim) -> Result<Grid, KernelError> {
         let [first, second] = self.panels;
         let tiles = first.lines.div_ceil(LINES) * second.lines.div_ceil(LINES);
@@ -74,7 +70,7 @@ impl Call<'_> {
         Grid::new(self.client, tiles * self.workers, dim, largest)
     }
 
-    /// The first panel, the second, the bias and the output.
+    /// Panels, bias, output.
     pub fn arguments(&self) -> Result<[BufferArg; 4], KernelError> {
         let dtype = ElemType::Float(FloatKind::F32);
         let [first, second] = self.panels;
@@ -103,13 +99,12 @@ impl Call<'_> {
         )
     }
 
-    /// Elements of a store.
+    /// Elements per store.
     pub fn store(&self) -> usize {
         access_width(self.output, size_of::<f32>(), [WIDTH], &[self.panels[1].lines])
     }
 }
 
-/// The lines of a panel that a cube multiplies.
 #[derive(CubeType, Clone, Copy)]
 pub(super) struct Edge {
     pub first: usize,
@@ -118,14 +113,14 @@ pub(super) struct Edge {
     pub pitch: usize,
     #[cube(comptime)]
     pub along: bool,
-    /// Elements of a load.
+    /// Elements per load.
     #[cube(comptime)]
     pub width: usize,
 }
 
 #[cube]
 impl Edge {
-    /// Four neighbors from an inner element of a line on; zero past the end.
+    /// Four neighbors, zeros past the end.
     pub fn read<N: Size>(
         &self,
         matrix: &[Vector<f32, N>],

@@ -1,4 +1,4 @@
-//! Launches products with compressed rows; the unit routine needs no planes or shared memory.
+//! Products with compressed rows.
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
@@ -76,7 +76,7 @@ pub(crate) fn launch(
     let values = argument(values, "values", x.dtype, csr.cols * layout.values)?;
     let columns = argument(columns, "columns", x.index, column_count)?;
     let result = argument(&output, "output", x.dtype, elements)?;
-    // SAFETY: `argument` checks lengths; `Csr` and `Compressed` promise indices.
+    // SAFETY: `argument` checks lengths; inputs promise indices.
     unsafe {
         match plan {
             CompressedPlan::Packed(plane) | CompressedPlan::Plane(plane) => {
@@ -134,7 +134,7 @@ pub(crate) fn launch(
     Ok(output)
 }
 
-/// A unit for each element of an item bisects each entry: O(log k).
+/// A unit per result element bisects each entry: O(log k).
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn unit_kernel<E: Float, S: Float, I: Numeric>(
     parts: &[i32],

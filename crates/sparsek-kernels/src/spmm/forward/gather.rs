@@ -1,6 +1,5 @@
-//! Gathered sums: a unit for each vector of the result adds the entries of an item in order.
-//!
-//! Goes slice by slice of columns, so that the rows of a slice fit the cache.
+//! A unit per result vector adds an item's entries in order, by slices of columns that fit the
+//! cache.
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
@@ -24,7 +23,7 @@ pub(crate) struct Gather<'a> {
     pub dtype: ElemType,
     pub sum: ElemType,
     pub width: usize,
-    /// Columns of each row; all when absent.
+    /// All when absent.
     pub selected: Option<SelectedColumns<'a>>,
 }
 
@@ -56,7 +55,6 @@ impl<'a> Gather<'a> {
         self.selected.map_or(self.width, |selected| selected.k)
     }
 
-    /// Elements of a load and of a slice.
     fn widths(&self, client: &Client) -> [usize; 2] {
         if self.selected.is_some() {
             return [1, SLICE_SELECTED.min(self.across())];
@@ -91,7 +89,7 @@ impl<'a> Gather<'a> {
             None => (csr.indptr, i32::elem_type_native(), 1),
         };
         let config = GatherConfig { selected: self.selected.is_some(), flight: GATHER_FLIGHT };
-        // SAFETY: `argument` checks lengths; `Csr` and `Compressed` promise indices.
+        // SAFETY: `argument` checks lengths; inputs promise indices.
         unsafe {
             gather_kernel::launch_unchecked(
                 client,
@@ -157,7 +155,6 @@ fn gather_kernel<E: Float, S: Float, I: Numeric, N: Size>(
         let mut weights = Array::<S>::new(config.flight);
         #[unroll]
         for i in 0..config.flight {
-            // Past the end, reloads the last entry.
             let own = min(entry + comptime!(i as i32), item.end - 1);
             let column = source.column(own);
             weights[i] = source.factor(own, column);

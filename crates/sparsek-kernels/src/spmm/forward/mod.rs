@@ -1,4 +1,4 @@
-//! Products with dense rows (`gather`) and compressed rows (`compressed`, `plane`, `packed`).
+//! Products with dense rows (`gather`) and compressed rows.
 
 pub(crate) mod compressed;
 pub(crate) mod gather;

@@ -1,4 +1,4 @@
-//! Packed rows: columns behind values; an entry touches one line of memory, not two.
+//! Packed rows: an entry touches one memory line.
 
 use cubecl::{
     ir::{ElemType, FloatKind, UIntKind},
@@ -16,10 +16,10 @@ use crate::{
     },
 };
 
-/// Bytes of a line, the most of a packed row.
+/// Most bytes of a packed row.
 const LINE: usize = 128;
 
-/// Strides of rows, in elements.
+/// In elements.
 #[derive(Clone, Copy)]
 pub(super) struct RowLayout {
     pub values: usize,
@@ -39,7 +39,6 @@ pub(super) struct Packed {
     pub layout: RowLayout,
 }
 
-/// Bytes of a packed row.
 fn check(x: &Compressed) -> Result<usize, KernelError> {
     let refuse = |reason: String| Err(KernelError::Routine { routine: "packed", reason });
     let size = x.index.size();
@@ -56,7 +55,6 @@ fn check(x: &Compressed) -> Result<usize, KernelError> {
     }
 }
 
-/// Whether rows exceed half a line, all exceed the cache, and each has many entries.
 pub(crate) fn pays(csr: &Csr, x: &Compressed) -> bool {
     let large = |row| row > LINE / 2 && csr.cols * row >= PACKED_MIN_BYTES;
     check(x).is_ok_and(large) && csr.nnz >= csr.cols * PACKED_MIN_ENTRIES
@@ -81,7 +79,7 @@ pub(super) fn pack(client: &Client, csr: &Csr, x: &Compressed) -> Result<Packed,
     let dtype = ElemType::UInt(UIntKind::U32);
     let handle = allocate(client, "packed rows", total, dtype)?;
     let grid = Grid::elementwise(client, total / vector, total)?;
-    // SAFETY: `argument` checks lengths, the kernel positions; it copies words of any dtype.
+    // SAFETY: `argument` checks lengths, the kernel positions.
     unsafe {
         pack_kernel::launch_unchecked(
             client,

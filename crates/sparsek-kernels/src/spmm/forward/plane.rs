@@ -1,4 +1,4 @@
-//! Products with compressed rows by planes, with sums in shared memory.
+//! Products with compressed rows by planes.
 //!
 //! ```text
 //! for each item, by a plane:
@@ -9,11 +9,8 @@
 //!     y[row] = rows[row] Σ sums[team]              (or a partial sum)
 //! ```
 //!
-//! Forward SpGEMM of MaxK-GNN: O(k) per entry. No atomics: columns of an entry differ and teams
-//! have their own sums.
-//!
-//! Each unit has a bank of neighboring columns. Units load evenly spaced, ascending columns, so
-//! most additions fall into different banks.
+//! SpGEMM of MaxK-GNN: O(k) per entry. No atomics: an entry's columns differ, and teams have their
+//! own sums. Banks hold neighboring columns, so most additions do not conflict.
 
 use cubecl::{ir::ElemType, prelude::*};
 
@@ -61,14 +58,14 @@ pub(super) fn plane_kernel<E: Float, S: Float, I: Numeric, N: Size>(
     let first = own + (team * layout.team) as usize;
     let mut entry = item.start + i32::cast_from(team);
     let tail = comptime!(layout.flight.min(PLANE_TAIL));
-    // Phase 0 takes full flights, phase 1 shorter, masked ones.
+    // Phase 1 takes shorter, masked flights.
     #[unroll]
     for phase in 0..comptime!(if tail < layout.flight { 2usize } else { 1usize }) {
         let rest = comptime!(phase == 1 || tail == layout.flight);
         let flight = comptime!(if rest { tail } else { layout.flight });
         let stride = comptime!((layout.teams() * flight) as i32);
         let left = item.end - (entry - i32::cast_from(team));
-        // Teams synchronize: all run the same number of rounds.
+        // Teams synchronize: round counts agree.
         let rounds =
             if comptime!(rest) { (left + comptime!(stride - 1)) / stride } else { left / stride };
         for _round in 0..rounds {
@@ -77,7 +74,6 @@ pub(super) fn plane_kernel<E: Float, S: Float, I: Numeric, N: Size>(
             #[unroll]
             for i in 0..flight {
                 let at = entry + comptime!((i * teams) as i32);
-                // Past the end, reloads the last entry; its product is 0.
                 let read = if comptime!(rest) { min(at, item.end - 1) } else { at };
                 let column = source.column(read);
                 let factor = source.factor(read, column);
@@ -153,7 +149,6 @@ pub(super) fn plane_kernel<E: Float, S: Float, I: Numeric, N: Size>(
     }
 }
 
-/// Index of a column's sum within its team.
 #[cube]
 fn sum_index(column: u32, #[comptime] layout: PlaneLayout) -> u32 {
     let group = comptime!(layout.columns_per_bank() as u32);
@@ -181,9 +176,7 @@ fn add_load<S: Float>(
     }
 }
 
-/// Adds the sums of all teams; pads a slot after each `plane` columns.
-///
-/// Units read different teams at a time, hence different banks.
+/// Pads a slot per `plane` columns. Units read different teams at a time, hence banks.
 #[cube]
 fn collect<S: Float>(sums: &mut Shared<[S]>, own: usize, #[comptime] layout: PlaneLayout) {
     let teams = comptime!(layout.teams() as u32);

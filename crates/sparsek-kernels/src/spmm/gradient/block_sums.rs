@@ -1,6 +1,6 @@
-//! Sums of selected elements over one column block, for [`shared`](super::shared).
+//! Sums of selected elements over one column block.
 //!
-//! Planes claim elements of a column, one per unit; a team of 8 units sums each extent.
+//! Planes claim elements of a column, one per unit; teams sum extents.
 
 use cubecl::prelude::*;
 
@@ -97,7 +97,6 @@ pub(super) fn sums_kernel<N: Size>(
     }
 }
 
-/// Column of a sorted place.
 #[cube]
 fn column_of(firsts: &[u32], place: usize, width: u32) -> u32 {
     let mut low = 0u32.runtime();
@@ -113,7 +112,6 @@ fn column_of(firsts: &[u32], place: usize, width: u32) -> u32 {
     low
 }
 
-/// Claims elements, one per unit.
 #[cube]
 fn claim(taken: &Shared<[Atomic<u32>]>, #[comptime] plane: u32) -> usize {
     let mut claimed = 0u32;
@@ -124,7 +122,7 @@ fn claim(taken: &Shared<[Atomic<u32>]>, #[comptime] plane: u32) -> usize {
     plane_shuffle(claimed, 0u32) as usize
 }
 
-/// Sums extents, up to their first [`LONG`] loads; a team visits its units' extents in turn.
+/// Sums up to [`LONG`] loads per extent.
 #[cube]
 fn sum_extents<N: Size>(
     values: &Shared<[f32]>,
@@ -199,7 +197,6 @@ fn read<N: Size>(
     }
 }
 
-/// Sums the rest of long extents, by the whole plane.
 #[cube]
 fn sum_long_extents<N: Size>(
     values: &Shared<[f32]>,
@@ -231,7 +228,7 @@ fn sum_long_extents<N: Size>(
     own
 }
 
-/// Neighboring teams begin with different words, hence banks; all add in the same order.
+/// Neighboring teams begin with different banks; all add in the same order.
 #[cube]
 fn sum_load<N: Size>(column: &Shared<[f32]>, load: Vector<u32, N>, turn: u32) -> f32 {
     let odd = turn & 1 == 1;

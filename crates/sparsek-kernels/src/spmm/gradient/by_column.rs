@@ -1,7 +1,7 @@
-//! Selected elements sorted by column, for [`shared`](super::shared).
+//! Selected elements sorted by column.
 //!
-//! A cube for each chunk of rows counts its elements and claims a run in each column; another sorts
-//! and writes them. Atomics order the runs; no sum depends on it.
+//! For each chunk of rows, a cube counts elements and claims a run per column; another places them.
+//! Atomics order the runs; no sum depends on it.
 
 use cubecl::{
     ir::{ElemType, UIntKind},
@@ -17,7 +17,6 @@ use crate::{
 
 const U32: ElemType = ElemType::UInt(UIntKind::U32);
 
-/// Words per unit: three counters and two [`scan`]s.
 const COUNTERS: usize = 7;
 /// First place and length.
 pub(super) const RUN: usize = 2;
@@ -31,7 +30,7 @@ pub(super) struct Chunk {
 }
 
 impl Chunk {
-    /// The largest chunk for shared memory, if any.
+    /// None without room.
     pub fn new(client: &Client, plane: u32, units: u32, k: usize) -> Option<Self> {
         let words = client.properties().hardware.max_shared_memory_size / size_of::<u32>();
         let room = words.checked_sub(COUNTERS * units as usize + 64)?;
@@ -43,7 +42,7 @@ impl Chunk {
 pub(super) struct ByColumn {
     /// `[total]`: row · k + position.
     pub selected: Handle,
-    /// `[width + 1]`: first places of columns.
+    /// `[width + 1]`.
     pub firsts: Handle,
     /// `[chunks, width, RUN]`.
     pub runs: Handle,
@@ -116,7 +115,7 @@ impl ByColumn {
     }
 }
 
-/// Inclusive prefix sum over a cube.
+/// Inclusive, over a cube.
 #[cube]
 fn scan(own: u32, #[comptime] units: u32) -> u32 {
     let mut sums = Shared::<[u32]>::new_slice(comptime!(2 * units as usize));
@@ -171,7 +170,6 @@ fn count_kernel<I: Numeric>(
     }
 }
 
-/// Sorts a chunk, then writes runs contiguously.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn place_kernel<I: Numeric>(
     columns: &[I],
@@ -228,7 +226,7 @@ fn place_kernel<I: Numeric>(
     let mut column = unit / comptime!(chunk.plane as usize);
     while column < width {
         let count = counts[column];
-        // The cursor is at the end of the run.
+        // Cursors are at run ends.
         let from = cursors[column].load() - count;
         let mut at = UNIT_POS % chunk.plane;
         while at < count {

@@ -1,12 +1,12 @@
-//! Entries by blocks of columns that fit shared memory, for [`shared`](super::shared).
+//! Entries by blocks of columns that fit shared memory.
 //!
 //! ```text
 //! extents: for each block and row, the first load and the number of loads
 //! entries: loads of 64 u16 columns within the block, 8 for each unit of a team
 //! ```
 //!
-//! Units, and teams that begin with different words, read different banks. Entries of overfull
-//! banks fill holes; other holes name zeros behind the block.
+//! Units read different banks. Entries of overfull banks fill holes; other holes name zeros behind
+//! the block.
 
 use cubecl::{
     ir::{ElemType, UIntKind},
@@ -32,16 +32,14 @@ pub(super) const ROUTINE: &str = "shared";
 const U16: ElemType = ElemType::UInt(UIntKind::U16);
 const U32: ElemType = ElemType::UInt(UIntKind::U32);
 
-/// Units of a team; each takes 8 entries of a load.
 pub(super) const TEAM: u32 = 8;
-/// From here on, only the second word counts loads.
+/// From here on, the second word counts loads.
 pub(super) const LONG: u32 = 255;
-/// Bits of the loads in the first word.
 pub(super) const LOADS_BITS: u32 = 8;
 /// 16 bits address columns and zeros.
 const MAX_COLUMNS: usize = (1 << 16) - BANKS;
 
-/// Entries by blocks of columns: `[len(size, columns)]` u32 in device memory.
+/// Entries by blocks of columns.
 #[derive(Clone, Debug)]
 pub struct ColumnBlocks {
     handle: Handle,
@@ -50,9 +48,7 @@ pub struct ColumnBlocks {
 }
 
 impl ColumnBlocks {
-    /// Most columns of a block in shared memory.
-    ///
-    /// 0 without 16-bit integers or planes of one fixed size of at least 8 units.
+    /// Returns the most columns per block, or 0 if unsupported.
     pub fn max_columns(client: &Client) -> usize {
         check(client).unwrap_or(0)
     }
@@ -69,10 +65,8 @@ impl ColumnBlocks {
 
     /// Lists entries by blocks of at most `max_columns` columns.
     ///
-    /// Columns ascend in each row. Takes 2 bytes per entry, 136 per row and block.
-    ///
-    /// Errors: buffers too short or too large; too many entries; blocks beyond
-    /// [`ColumnBlocks::max_columns`].
+    /// Columns ascend in each row. Takes 2 bytes per entry, 136 per row and block. Errors:
+    /// unsupported blocks.
     pub fn new(client: &Client, csr: &Csr, max_columns: usize) -> Result<Self, KernelError> {
         let room = check(client)?;
         let size = [csr.rows, csr.cols, csr.nnz];
@@ -161,14 +155,14 @@ fn check(client: &Client) -> Result<usize, KernelError> {
     Ok(words.saturating_sub(3 * BANKS).min(MAX_COLUMNS) / BANKS * BANKS)
 }
 
-/// Place of the nth entry of a bank; each word of a unit has two.
+/// A word holds two entries of a bank.
 #[cube]
 fn place(start: u32, bank: u32, nth: u32) -> usize {
     let unit = (start + nth / 2) as usize * comptime!(TEAM as usize) + (bank / 4) as usize;
     unit * comptime!(LOAD / TEAM as usize) + ((bank % 4) * 2 + nth % 2) as usize
 }
 
-/// A unit for each row and block. No sum depends on the order of loads.
+/// No sum depends on the order of loads.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn list_kernel(
     indptr: &[i32],
@@ -216,7 +210,6 @@ fn list_kernel(
         entry += 1;
     }
     if left_over {
-        // Moves entries of overfull banks.
         let mut hole = 0u32.runtime();
         entry = begin;
         while entry < end {

@@ -1,4 +1,4 @@
-//! The gathered gradient: a unit for each selected element adds entries in order.
+//! Gathered gradient: a unit per selected element.
 
 use cubecl::{prelude::*, server::Handle};
 
@@ -13,10 +13,8 @@ use crate::{
 };
 
 /// Computes [`gradient`](crate::spmm::gradient) by gathering k elements of `upstream` per entry.
-/// Deterministic.
 ///
-/// If k / width >= 1 / 8, gathers from the product with dense rows. Scratch then:
-/// `[transposed.rows, width]`. Errors: as [`spmm`](crate::spmm::spmm).
+/// If k / width >= 1 / 8, gathers from a dense product: scratch `[transposed.rows, width]`.
 pub fn gradient_gathered(
     client: &Client,
     transposed: &Operand,

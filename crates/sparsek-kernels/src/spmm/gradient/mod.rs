@@ -3,8 +3,6 @@
 //! ```text
 //! dx[j, s] = cols[j] Σ w[e] rows[i] dy[i, columns[j, s]]     over the entries e = (i, j)
 //! ```
-//!
-//! Three deterministic routines: `shared`, `two_pass` and `gathered`.
 
 pub(crate) mod block_sums;
 pub(crate) mod by_column;

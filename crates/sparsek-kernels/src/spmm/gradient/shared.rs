@@ -1,4 +1,4 @@
-//! The shared-memory gradient: columns of `dy` in shared memory.
+//! Gradient with columns of `dy` in shared memory.
 //!
 //! ```text
 //! transpose dy, times the factors of its rows
@@ -9,8 +9,7 @@
 //! dx[j, s] = cols[j] Σ sums[block, (j, columns[j, s])]              in order of blocks
 //! ```
 //!
-//! Entries alone order each sum. SSpMM of MaxK-GNN keeps a row of `dy` instead and adds by
-//! atomics.
+//! Entries alone order each sum; MaxK-GNN keeps a row of `dy` and adds by atomics.
 
 use cubecl::{
     ir::{ElemType, FloatKind},
@@ -35,7 +34,6 @@ use crate::{
     },
 };
 
-/// Side of a transposed tile.
 const TILE: u32 = 32;
 
 #[derive(Clone, Copy)]
@@ -78,16 +76,12 @@ pub(crate) fn plan(
 }
 
 /// Computes [`gradient`](crate::spmm::gradient) with columns of `upstream` in shared memory, by
-/// [blocks](ColumnBlocks) of columns of `transposed`. Deterministic.
+/// [blocks](ColumnBlocks) of `transposed`.
 ///
-/// `upstream` is contiguous `[transposed.cols, width]` in the dtype of `x`; columns of
-/// `transposed` ascend in each row.
+/// Scratch: `upstream` in f32; per selected element, 4 bytes and 4 per block.
 ///
-/// Reads 2 bytes per entry and selected element of its row. Scratch: `upstream` in f32; 4 bytes
-/// plus 4 per block for each selected element.
-///
-/// Errors: as [`spmm`](crate::spmm::spmm); f64, weighted entries, more columns than units of a
-/// cube, no planes of one fixed size of at least 8 units.
+/// Errors: f64, weights, more columns than units of a cube, no planes of one size of at least 8
+/// units.
 pub fn gradient_shared(
     client: &Client,
     transposed: &Operand,
@@ -116,7 +110,7 @@ pub fn gradient_shared(
     let config = BlockConfig { plane, units: chunk.units, columns: blocks.columns() };
     let selected = || argument(&sorted.selected, "selected elements", index, total);
     let sums = || argument(&partials, "sums of blocks", sum, total * count);
-    // SAFETY: `argument` checks lengths; `ByColumn` and `ColumnBlocks` hold indices in range.
+    // SAFETY: `argument` checks lengths; prepared indices are in range.
     unsafe {
         let across = width.div_ceil(TILE as usize);
         let tiles = csr.cols.div_ceil(TILE as usize) * across;
@@ -182,7 +176,6 @@ pub fn gradient_shared(
     Ok(output)
 }
 
-/// Transposes, times row factors.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn transpose_kernel<E: Float>(
     upstream: &[E],
@@ -225,7 +218,6 @@ fn transpose_kernel<E: Float>(
     }
 }
 
-/// Adds in order of blocks; writes rows contiguously.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn combine_kernel<E: Float>(
     selected: &[u32],

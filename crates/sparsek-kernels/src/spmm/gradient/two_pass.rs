@@ -1,4 +1,4 @@
-//! The two-pass gradient: rows of `dy` in shared memory, products in device memory.
+//! Two-pass gradient, with products in device memory.
 //!
 //! ```text
 //! for each part of the entries:
@@ -7,8 +7,7 @@
 //! scale dx[j] by cols[j]
 //! ```
 //!
-//! Reads each row of `dy` once, not k scattered elements per entry. Parts bound scratch memory;
-//! sums continue across parts.
+//! Parts bound scratch memory; sums continue across parts.
 
 use cubecl::{
     ir::{ElemType, FloatKind},
@@ -35,7 +34,6 @@ use crate::{
 
 const ROUTINE: &str = "two_pass";
 
-/// The plane size, if the routine runs.
 pub(crate) fn check(client: &Client, dtype: ElemType, width: usize) -> Result<u32, KernelError> {
     if !matches!(dtype, ElemType::Float(FloatKind::F32 | FloatKind::F64)) {
         return Err(KernelError::Routine {
@@ -47,13 +45,10 @@ pub(crate) fn check(client: &Client, dtype: ElemType, width: usize) -> Result<u3
     require_planes(client, ROUTINE, |_| width * dtype.size())
 }
 
-/// Computes [`gradient`](crate::spmm::gradient) in two passes: writes k products per entry, then
-/// adds them. Deterministic.
+/// Computes [`gradient`](crate::spmm::gradient) in two passes.
 ///
 /// `scratch` limits the bytes of products: by default a sixteenth of device memory, at most the
-/// largest allocation. Rereads sums for each part.
-///
-/// Errors: as [`spmm`](crate::spmm::spmm); dtypes besides f32 and f64; no planes of one fixed size.
+/// largest allocation. Errors: dtypes besides f32 and f64; no planes of one size.
 pub fn gradient_two_pass(
     client: &Client,
     product: &Product,
@@ -96,7 +91,7 @@ pub fn gradient_two_pass(
         let products = || argument(&products, "products", dtype, part * k);
         let dim = CubeDim::new_2d(plane, layout.planes);
         let grid = Grid::new(client, items.div_ceil(layout.planes as usize), dim, largest)?;
-        // SAFETY: `argument` checks lengths; `Csr`, `Compressed`, `Product` promise indices.
+        // SAFETY: `argument` checks lengths; inputs promise indices.
         unsafe {
             write_kernel::launch_unchecked(
                 client,
@@ -150,7 +145,6 @@ fn default_scratch(client: &Client) -> usize {
     fraction.min(memory.max_page_size) as usize
 }
 
-/// Pass 1: a plane for each item.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn write_kernel<S: Float, I: Numeric, N: Size>(
     parts: &[i32],
@@ -226,7 +220,6 @@ fn write_kernel<S: Float, I: Numeric, N: Size>(
     }
 }
 
-/// Pass 2: a unit for each vector of a transposed item.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn add_kernel<S: Float, N: Size>(
     parts: &[i32],
@@ -262,7 +255,7 @@ fn add_kernel<S: Float, N: Size>(
         } else {
             sum = partials[target];
         }
-        // The first entry of this part: numbers ascend.
+        // Numbers ascend.
         entry = first_from(numbers, item.start, item.end, first);
     }
     let mut more = entry < item.end;
@@ -274,7 +267,6 @@ fn add_kernel<S: Float, N: Size>(
             let at = entry + comptime!(i as i32);
             let number = numbers[min(at, item.end - 1) as usize];
             counted[i] = at < item.end && number < end;
-            // Past the end, ignores what it loads.
             values[i] = products[select(counted[i], number - first, 0) as usize * across + place];
         }
         #[unroll]
