@@ -1,5 +1,3 @@
-//! Attention to the k best keys of each query.
-
 use burn::{
     config::Config,
     module::Module,
@@ -16,30 +14,30 @@ use crate::{
 /// Configuration of [`TopkAttention`].
 #[derive(Config, Debug, PartialEq)]
 pub struct TopkAttentionConfig {
-    /// Width of tokens; the heads divide it.
+    /// Token width, divisible by the heads.
     pub d_model: usize,
-    /// Heads.
+    /// Number of heads.
     pub heads: usize,
-    /// Keys of a query; all if there are fewer.
+    /// Keys per query; all if fewer.
     pub k: usize,
     /// Selection method. Default: exact.
     #[config(default = "Method::Exact")]
     pub method: Method,
-    /// Queries see no later keys. Default: false.
+    /// Hides later keys. Default: false.
     #[config(default = false)]
     pub causal: bool,
-    /// Probability of dropping a selected key in training. Default: 0.
+    /// Dropout of selected keys. Default: 0.
     #[config(default = 0.0)]
     pub dropout: f64,
-    /// Whether projections have a bias. Default: true.
+    /// Adds a bias to projections. Default: true.
     #[config(default = true)]
     pub bias: bool,
 }
 
 impl TopkAttentionConfig {
-    /// Initializes the four projections as Burn's `Linear`.
+    /// Initializes the projections.
     ///
-    /// Panics if the heads do not divide the width, or the dropout is outside `[0, 1)`.
+    /// Panics unless heads divide the width and dropout is in `[0, 1)`.
     pub fn init(&self, device: &Device) -> TopkAttention {
         let (width, heads) = (self.d_model, self.heads);
         assert!(
@@ -61,17 +59,13 @@ impl TopkAttentionConfig {
     }
 }
 
-/// Multi-head attention in which each query attends to its k keys of the greatest score.
+/// Multi-head attention to the k keys with the greatest scores per query.
 ///
-/// `y = softmax(topk(Q Kᵀ / √d)) V`: equals dense attention with −∞ for all but k scores of a row.
-/// Gupta et al., *Memory-efficient Transformers via Top-k Attention*, 2021.
+/// `y = softmax(topk(Q Kᵀ / √d)) V`, as dense attention with −∞ for the other keys. Gupta
+/// et al., 2021.
 ///
-/// Scores are dense, `[batch, heads, queries, keys]`; from the selection on, softmax, dropout and
-/// gradients run on k scores a query. Outside autodiff, the k values of a query are gathered if
-/// they are fewer elements than its scores. Otherwise weights are placed in a dense matrix, whose
-/// product fills a GPU.
-///
-/// The gradient reaches selected keys and values only. Ties and NaN: see [`crate::topk`].
+/// Scores are dense; softmax, dropout and gradients use k per query. Without autodiff, gathers
+/// values if `k · d_value < keys`; otherwise multiplies dense weights.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -99,9 +93,9 @@ pub struct TopkAttention {
 }
 
 impl TopkAttention {
-    /// Self-attention: `[batch, tokens, d_model]` → the same shape.
+    /// Self-attention: `[batch, tokens, d_model]` → same shape.
     ///
-    /// `padding`: `[batch, tokens]`, true for keys that nothing sees. Panics for other shapes.
+    /// `padding`: `[batch, tokens]`, true if hidden.
     pub fn forward(&self, x: Tensor<3>, padding: Option<Tensor<2, Bool>>) -> Tensor<3> {
         let [batch, tokens, width] = x.dims();
         let rows: Tensor<2> = x.reshape([batch * tokens, width]);
@@ -118,14 +112,13 @@ impl TopkAttention {
         project(&self.output, y.reshape([batch * tokens, width])).reshape([batch, tokens, width])
     }
 
-    /// Attention of projected heads, without projections.
+    /// Attends without projections.
     ///
     /// - `query`: `[batch, heads, queries, d]`, `key`: `[batch, heads, keys, d]`
     /// - `value`: `[batch, heads, keys, d_value]` → `[batch, heads, queries, d_value]`
-    /// - `padding`: `[batch, keys]`, true for keys that no query sees
+    /// - `padding`: `[batch, keys]`, true if hidden
     ///
-    /// If causal, query i sees keys 0 to `keys − queries + i`. A query that sees no key gives 0.
-    /// Panics for other shapes.
+    /// Causal: query i sees keys up to `keys − queries + i`. Queries without keys give 0.
     pub fn attend(
         &self,
         query: Tensor<4>,
@@ -178,7 +171,6 @@ impl TopkAttention {
     }
 }
 
-/// The product with k rows of the values per query.
 fn gathered(weights: Tensor<4>, indices: Tensor<4, Int>, value: Tensor<4>) -> Tensor<4> {
     let ([batch, heads, queries, k], [.., keys, d]) = (weights.dims(), value.dims());
     let options = (&indices.device(), indices.dtype());
@@ -192,7 +184,6 @@ fn gathered(weights: Tensor<4>, indices: Tensor<4, Int>, value: Tensor<4>) -> Te
     weights.matmul(chosen).reshape([batch, heads, queries, d])
 }
 
-/// Dense weights, 0 where not selected.
 fn placed(weights: Tensor<4>, indices: Tensor<4, Int>, keys: usize) -> Tensor<4> {
     let [batch, heads, queries, _] = weights.dims();
     let options = (&weights.device(), weights.dtype());
@@ -221,7 +212,6 @@ mod tests {
         double(config.init(device))
     }
 
-    /// Dense attention with −∞ for all but the k greatest of the keys that are seen.
     fn oracle(
         [q, key, value]: [&[f64]; 3],
         k: usize,
@@ -257,7 +247,6 @@ mod tests {
         y
     }
 
-    /// The first batch sees no key at all.
     fn padding(device: &Device) -> (Vec<bool>, Tensor<2, Bool>) {
         let hidden: Vec<bool> = (0..BATCH * KEYS).map(|i| i < KEYS || i % 3 == 0).collect();
         let data = TensorData::new(hidden.clone(), [BATCH, KEYS]);
@@ -316,7 +305,6 @@ mod tests {
     fn projects_heads_and_their_gradients(device: Device) {
         let layer = layer(&device, 2, false);
         let x = tensor(&random(2 * 5 * 4, 6), [2, 5, 4], &device);
-        // By Burn's own linear layers, head by head.
         let split = |layer: &Linear| {
             let rows: Tensor<4> = layer.forward(x.clone()).reshape([2, 5, HEADS, D]);
             rows.swap_dims(1, 2)
@@ -337,7 +325,6 @@ mod tests {
     fn dropout_acts_in_training_only(device: Device) {
         let config = TopkAttentionConfig::new(4, 1, 64).with_dropout(0.5);
         let layer = double(config.init(&device));
-        // Equal scores: each of 64 values weighs 1 / 64, or 2 / 64 if kept.
         let (q, key) = ([1, 1, 100, 4], [1, 1, 64, 4]);
         let like = |shape| tensor(&vec![0.0; 4 * shape], [1, 1, shape, 4], &device);
         let (q, key) = (like(q[2]), like(key[2]));
@@ -345,7 +332,7 @@ mod tests {
         let sums = host(y);
         assert!(sums.iter().any(|y| (y - 1.0).abs() > 1e-3));
         let mean = sums.iter().sum::<f64>() / sums.len() as f64;
-        // A row has a variance of 1 / 64; there are 100 rows.
+        // Each of 100 rows has variance 1 / 64.
         assert!((mean - 1.0).abs() < 5.0 / 80.0, "{mean}");
         let valid = layer.valid();
         let y = valid.attend(q.inner(), key.clone().inner(), key.inner() + 1.0, None);

@@ -1,5 +1,3 @@
-//! What tests of layers share: f64 tensors, and gradients against finite differences.
-
 use burn::{
     module::{Module, ModuleMapper, Param, ParamId},
     tensor::{DType, Device, Tensor, TensorData},
@@ -14,7 +12,7 @@ pub fn device() -> Device {
     Device::flex().autodiff()
 }
 
-/// Distinct numbers in (-2, 2).
+/// Distinct, within (-2, 2).
 pub fn random(count: usize, seed: u64) -> Vec<f64> {
     let draws = uniform(seed, 1, count);
     draws.into_iter().map(|u| 4.0 * u - 2.0).collect()
@@ -28,7 +26,7 @@ pub fn host<const D: usize>(x: Tensor<D>) -> Vec<f64> {
     x.try_into_vec_as::<f64>().unwrap()
 }
 
-/// A parameter of this very tensor, so that its gradient can be asked for.
+/// Tracks the tensor's own gradient.
 pub fn param<const D: usize>(x: Tensor<D>) -> Param<Tensor<D>> {
     Param::initialized(ParamId::new(), x)
 }
@@ -41,13 +39,13 @@ pub fn assert_close<const D: usize>(found: Tensor<D>, expected: &[f64]) {
     }
 }
 
-/// A sum with unequal weights, so that the gradient of each element counts.
+/// Sums with unequal weights.
 pub fn probe<const D: usize>(y: Tensor<D>) -> Tensor<1> {
     let weights = random(y.shape().num_elements(), 99);
     (y.clone() * tensor(&weights, y.dims(), &y.device())).sum()
 }
 
-/// Compares the gradient of `f` at `x` with central differences.
+/// Compares with central differences.
 pub fn check_gradient<const D: usize>(x: Tensor<D>, f: impl Fn(Tensor<D>) -> Tensor<1>) {
     let (shape, device, values) = (x.dims(), x.device(), host(x));
     let leaf = tensor(&values, shape, &device).require_grad();
@@ -69,7 +67,7 @@ pub fn check_gradient<const D: usize>(x: Tensor<D>, f: impl Fn(Tensor<D>) -> Ten
     }
 }
 
-/// The module with parameters in f64.
+/// Randomizes parameters in f64.
 pub fn double<M: Module>(module: M) -> M {
     struct Double;
 

@@ -1,5 +1,3 @@
-//! k winners with boosting.
-
 use burn::{
     config::Config,
     module::{Flag, Module, Param, RunningState},
@@ -14,16 +12,16 @@ use crate::{
 /// Configuration of [`KWinners`].
 #[derive(Config, Debug, PartialEq)]
 pub struct KWinnersConfig {
-    /// Units of a row.
+    /// Units per row.
     pub width: usize,
-    /// Winners of a row.
+    /// Winners per row.
     pub k: usize,
-    /// Winners of a row outside training. Default: `k`; the paper takes 1.5 k.
+    /// Winners outside training. Default: `k`; the paper: 1.5 k.
     pub k_inference: Option<usize>,
-    /// β: how much units that seldom win gain. Default: 1; 0 never boosts.
+    /// β: boost of rare winners. Default: 1; 0 disables.
     #[config(default = 1.0)]
     pub boost_strength: f64,
-    /// α: weight of a batch in the duty cycles. Default: 0.05.
+    /// α: batch weight in duty cycles. Default: 0.05.
     #[config(default = 0.05)]
     pub momentum: f64,
     /// Selection method. Default: exact.
@@ -32,7 +30,7 @@ pub struct KWinnersConfig {
 }
 
 impl KWinnersConfig {
-    /// Makes the layer, with duty cycles of 0.
+    /// Makes the layer.
     ///
     /// Panics if `k` or `k_inference` exceeds the width, β is negative or not finite, or α is
     /// outside `[0, 1]`.
@@ -66,15 +64,14 @@ impl KWinnersConfig {
     }
 }
 
-/// Keeps the k winners of each row; units that seldom win are boosted.
+/// Keeps k winners per row; boosts units that seldom win.
 ///
 /// - boost: `b[i] = exp(β (k / width − d[i]))`, with duty cycles `d`
-/// - winners: the k greatest of `b[i] x[i]`; `y[i] = x[i]` for winners, else 0
+/// - winners: k greatest `b[i] x[i]`; `y[i] = x[i]`, else 0
 /// - training: `d[i] ← (1 − α) d[i] + α · (share of rows that i wins)`
 ///
-/// As in batch normalization, a layer trains on autodiff devices unless frozen. Duty cycles are
-/// saved with the module. Boosts choose winners and have no gradient; `x` has that of MaxK.
-/// Ahmad and Scheinkman, *How Can We Be So Dense?*, 2019.
+/// Trains on autodiff devices unless frozen. Duty cycles start at 0 and are saved. Ahmad and
+/// Scheinkman, 2019.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -103,7 +100,7 @@ pub struct KWinners {
 }
 
 impl KWinners {
-    /// Applies it, [.., width] → [.., width]; panics for another width.
+    /// `[.., width]` → same shape.
     pub fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
         let shape = x.dims();
         let (device, dtype) = (x.device(), x.dtype());
@@ -134,7 +131,7 @@ impl KWinners {
         rows.mask_fill(wins.bool_not(), 0.0).reshape(shape)
     }
 
-    /// Share of rows that each unit has lately won: `[width]`.
+    /// Duty cycles: `[width]`.
     pub fn duty_cycle(&self) -> Tensor<1> {
         self.duty_cycle.value_sync()
     }
@@ -212,7 +209,6 @@ mod tests {
     #[rstest]
     fn the_gradient_reaches_winners(device: Device) {
         let x = tensor(&random(21, 8), [3, 7], &device);
-        // A momentum of 0: equal calls select equally.
         let layer = KWinnersConfig::new(7, 3).with_momentum(0.0).init(&device);
         check_gradient(x, |x| probe(layer.forward(x)));
     }

@@ -1,5 +1,3 @@
-//! MaxK layer.
-
 use burn::{config::Config, module::Module, tensor::Tensor};
 
 use crate::{
@@ -10,7 +8,7 @@ use crate::{
 /// Configuration of [`MaxK`].
 #[derive(Config, Copy, Debug, PartialEq)]
 pub struct MaxKConfig {
-    /// Kept per row.
+    /// Elements per row.
     pub k: usize,
     /// Selection method. Default: exact.
     #[config(default = "Method::Exact")]
@@ -18,16 +16,13 @@ pub struct MaxKConfig {
 }
 
 impl MaxKConfig {
-    /// Makes the layer, without parameters.
+    /// Makes the layer.
     pub fn init(&self) -> MaxK {
         MaxK { config: *self }
     }
 }
 
-/// MaxK: `y[i] = x[i] if i ∈ topk(x) else 0` in each row.
-///
-/// The gradient reaches kept elements only. Ties go to the lowest index, as in [`crate::topk`].
-/// Peng et al., *MaxK-GNN*, ASPLOS 2024.
+/// Per row, `y[i] = x[i] if i ∈ topk(x) else 0`. Peng et al., 2024.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -46,13 +41,13 @@ pub struct MaxK {
 }
 
 impl MaxK {
-    /// Applies it, [.., width] → [.., width]; panics when k exceeds the width.
+    /// `[.., width]` → same shape.
     pub fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
         let options = TopkOptions::new(self.config.k).with_method(self.config.method);
         topk_mask(x, &options, -1)
     }
 
-    /// Selects: [rows, width] → values and columns [rows, k]; panics when k exceeds the width.
+    /// `[rows, width]` → compressed `[rows, k]`.
     pub fn compress(&self, x: Tensor<2>) -> Compressed {
         sparse_topk(x, self.config.k, self.config.method)
     }

@@ -1,18 +1,15 @@
-//! Layers of models: each a `Config` and a `Module` of Burn.
+//! Layers with a Burn `Config` and `Module`, by what they select:
 //!
-//! | layer | selects |
-//! |---|---|
-//! | [`MaxK`], [`KWinners`] | activations of a row |
-//! | [`TopkRouter`], [`MoeDispatch`], [`SparseMoe`] | experts of a token |
-//! | [`TopkAttention`] | keys of a query |
-//! | [`TopkSae`] | latents of a sparse autoencoder |
-//! | [`Sampler`] | the next token of a text |
-//! | [`PruneMasks`], [`n_of_m_mask`] | weights that stay |
-//! | [`TopkCompressor`] | elements of a gradient to send |
+//! - activations: [`MaxK`], [`KWinners`]
+//! - experts: [`TopkRouter`], [`MoeDispatch`], [`SparseMoe`]
+//! - keys: [`TopkAttention`]
+//! - latents: [`TopkSae`]
+//! - tokens: [`Sampler`]
+//! - weights: [`PruneMasks`], [`n_of_m_mask`]
+//! - gradients: [`TopkCompressor`]
 //!
-//! Layers compute in the dtype of their input, which parameters must have. Selections are those of
-//! [`topk`](crate::topk): ties go to the lowest index, NaN is greatest. They have no gradient;
-//! selected values do. Layers panic if shapes do not fit.
+//! Parameters must have the input's dtype. Ties and NaN follow [`topk`](crate::topk). Gradients
+//! reach selected values only. Layers panic if shapes do not fit.
 
 mod attention;
 #[cfg(all(test, feature = "flex"))]

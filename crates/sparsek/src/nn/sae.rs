@@ -1,5 +1,3 @@
-//! Sparse autoencoder with k latents per row.
-
 use burn::{
     backend::Dispatch,
     config::Config,
@@ -15,46 +13,45 @@ use crate::{
     topk::{Method, TopkOptions, topk_bool_mask},
 };
 
-/// Which latents stay.
+/// Latents to keep.
 #[derive(Config, Copy, Debug, PartialEq, Eq)]
 pub enum SaeActivation {
-    /// The k greatest of each row (Gao et al., 2024).
+    /// k greatest per row (Gao et al., 2024).
     Topk,
-    /// The k · rows greatest of a batch in training; else those above a threshold, the moving mean
-    /// of the least latents that stayed (Bussmann et al., 2024).
+    /// `k · rows` greatest per training batch; otherwise at or above a moving mean of the least
+    /// kept (Bussmann et al., 2024).
     BatchTopk,
 }
 
 /// Configuration of [`TopkSae`].
 #[derive(Config, Debug, PartialEq)]
 pub struct TopkSaeConfig {
-    /// Width of rows.
+    /// Row width.
     pub d_model: usize,
     /// Number of latents.
     pub latents: usize,
-    /// Latents of a row; a mean for BatchTopK.
+    /// Latents per row; the mean for BatchTopK.
     pub k: usize,
-    /// Which latents stay. Default: the k greatest of each row.
+    /// Latents to keep. Default: k per row.
     #[config(default = "SaeActivation::Topk")]
     pub activation: SaeActivation,
-    /// Dead latents of a row in the auxiliary loss. Default: half the width, at most all latents.
+    /// Dead latents per row in the auxiliary loss. Default: half the width, at most all.
     pub k_auxiliary: Option<usize>,
-    /// Rows of training without activity after which a latent is dead. Default: 10 million.
+    /// Inactive training rows until death. Default: 10 million.
     #[config(default = 10_000_000)]
     pub dead_after: usize,
-    /// Weight of a batch in the threshold of BatchTopK. Default: 0.01.
+    /// Batch weight in BatchTopK's threshold. Default: 0.01.
     #[config(default = 0.01)]
     pub momentum: f64,
-    /// Selection method within rows. Default: exact.
+    /// Selection method. Default: exact.
     #[config(default = "Method::Exact")]
     pub method: Method,
 }
 
 impl TopkSaeConfig {
-    /// Initializes the decoder with random rows of norm 1, the encoder with its transpose, and the
-    /// biases with 0.
+    /// Initializes random decoder rows of norm 1, the encoder as transpose, zero biases.
     ///
-    /// Panics if k or `k_auxiliary` exceeds the latents, or the momentum is outside `[0, 1]`.
+    /// Panics if k or `k_auxiliary` exceeds the latents, or momentum is outside `[0, 1]`.
     pub fn init(&self, device: &Device) -> TopkSae {
         let (width, latents) = (self.d_model, self.latents);
         let k_auxiliary = self.k_auxiliary.unwrap_or((width / 2).min(latents));
@@ -89,25 +86,21 @@ impl TopkSaeConfig {
     }
 }
 
-/// A threshold before the first batch.
+/// Threshold before training.
 const UNKNOWN: f64 = -1.0;
 
-/// Explains rows by few of many latents: `x ≈ z V + b` with k nonzero latents `z` per row.
+/// Reconstructs rows from k latents: `x ≈ z V + b`.
 ///
-/// - scores: `s = (x − b) W + c`, latents: `z = relu(topk(s))`
-/// - `V` has rows of norm 1: the layer divides the stored ones by their norm, so gradients along
-///   them vanish
-/// - auxiliary loss: `mean (e − relu(topk_dead(s)) V)²`, with the error `e = x − z V − b` as a
-///   constant and only dead latents; 0 without any. The paper adds 1/32 of it to the loss
+/// - latents: `z = relu(topk(s))`, with scores `s = (x − b) W + c`
+/// - `V`: decoder rows divided by their norm
+/// - auxiliary loss: `mean (e − relu(topk_dead(s)) V)²` over dead latents, constant
+///   `e = x − z V − b`; 0 if none. The paper weighs it 1/32
 ///
-/// As in batch normalization, a layer trains on autodiff devices unless frozen: it counts the rows
-/// since each latent was last active. Counts and threshold are saved with the module.
+/// Trains on autodiff devices unless frozen. Saves idle counts and threshold.
 ///
-/// A step of TopK multiplies dense matrices once, for the scores. Latents stay compressed in the
-/// product with `V`, and gradients of `W` and `V` read the selected ones: see [`linear_compressed`]
-/// and [`linear_selected`]. BatchTopK multiplies dense rows and selects from `rows · latents`
-/// scores at once. Gradients reach selected latents only. Gao et al., *Scaling and Evaluating
-/// Sparse Autoencoders*, 2024; Bussmann et al., *BatchTopK Sparse Autoencoders*, 2024.
+/// TopK multiplies dense matrices only for scores; see [`linear_compressed`] and
+/// [`linear_selected`]. BatchTopK multiplies dense latents and selects from `rows · latents`
+/// scores.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -131,11 +124,10 @@ pub struct TopkSae {
     pub encoder: Param<Tensor<2>>,
     /// c: `[latents]`.
     pub encoder_bias: Param<Tensor<1>>,
-    /// V before division by norms: `[latents, d_model]`.
+    /// Unnormalized V: `[latents, d_model]`.
     pub decoder: Param<Tensor<2>>,
-    /// b: `[d_model]`. The paper starts with a median of the data.
+    /// b: `[d_model]`. The paper starts at the data's median.
     pub bias: Param<Tensor<1>>,
-    /// Rows since a latent was last active: `[latents]`.
     idle: RunningState<Tensor<1>>,
     threshold: RunningState<Tensor<1>>,
     training: Param<Flag>,
@@ -156,17 +148,16 @@ pub struct SaeOutput {
     pub reconstruction: Tensor<2>,
     /// Mean squared error: `[1]`. NaN without rows.
     pub loss: Tensor<1>,
-    /// Loss of dead latents, 0 outside training: `[1]`.
+    /// Loss of dead latents: `[1]`. 0 outside training.
     pub auxiliary_loss: Tensor<1>,
 }
 
 impl TopkSae {
-    /// Reconstructs rows: `x`: `[rows, d_model]`. Panics for another width.
+    /// Reconstructs `x`: `[rows, d_model]`.
     pub fn forward(&self, x: Tensor<2>) -> SaeOutput {
         let training = x.device().is_autodiff() && self.training.is_enabled();
         let training = training && x.dims()[0] > 0;
         let (centered, decoder) = (self.centered(x.clone()), self.dictionary());
-        // Activity is only read in training.
         let (sum, scores, active) = match self.activation {
             SaeActivation::Topk => {
                 let scores = self.detached_scores(&centered);
@@ -193,10 +184,7 @@ impl TopkSae {
         SaeOutput { reconstruction, loss: mean(error.square()), auxiliary_loss }
     }
 
-    /// Latents of rows outside training: `[rows, d_model]` → `[rows, latents]`.
-    ///
-    /// BatchTopK keeps latents above its threshold, and positive ones before any training. Panics
-    /// for another width.
+    /// Encodes as outside training: `[rows, d_model]` → `[rows, latents]`.
     pub fn encode(&self, x: Tensor<2>) -> Tensor<2> {
         match self.activation {
             SaeActivation::Topk => self.compress(x).to_dense(),
@@ -207,35 +195,33 @@ impl TopkSae {
         }
     }
 
-    /// The k greatest latents of each row, with either activation: `[rows, d_model]` →
-    /// `[rows, latents]` compressed. Panics for another width.
+    /// k greatest latents per row, with either activation: `[rows, d_model]` → `[rows, latents]`.
     pub fn compress(&self, x: Tensor<2>) -> Compressed {
         let centered = self.centered(x);
         let scores = self.detached_scores(&centered);
         self.select(&centered, scores, self.k)
     }
 
-    /// Rows of latents: `[rows, latents]` → `[rows, d_model]`. Panics for another width.
+    /// `[rows, latents]` → `[rows, d_model]`.
     pub fn decode(&self, latents: Tensor<2>) -> Tensor<2> {
         linear(latents, self.dictionary(), Some(self.bias.val()))
     }
 
-    /// V, with rows of norm 1: `[latents, d_model]`. Differentiable.
+    /// Normalized V: `[latents, d_model]`. Differentiable.
     pub fn dictionary(&self) -> Tensor<2> {
         unit_rows(self.decoder.val())
     }
 
-    /// Rows of training since each latent was last active: `[latents]`.
+    /// Inactive training rows: `[latents]`.
     pub fn idle(&self) -> Tensor<1> {
         self.idle.value_sync()
     }
 
-    /// Threshold of BatchTopK outside training: `[1]`; negative before any training.
+    /// BatchTopK's threshold: `[1]`; negative before training.
     pub fn threshold(&self) -> Tensor<1> {
         self.threshold.value_sync()
     }
 
-    /// `x − b`.
     fn centered(&self, x: Tensor<2>) -> Tensor<2> {
         let [width, _] = self.encoder.dims();
         assert!(
@@ -246,18 +232,16 @@ impl TopkSae {
         add_bias(x, -self.bias.val())
     }
 
-    /// `(x − b) W + c`. Differentiable.
     fn scores(&self, centered: Tensor<2>) -> Tensor<2> {
         linear(centered, self.encoder.val(), Some(self.encoder_bias.val()))
     }
 
-    /// [`Self::scores`] as constants.
     fn detached_scores(&self, centered: &Tensor<2>) -> Tensor<2> {
         let bias = self.encoder_bias.val().detach();
         linear(centered.clone().detach(), self.encoder.val().detach(), Some(bias))
     }
 
-    /// `relu(topk(scores))`. The gradient passes through the selected scores alone.
+    /// Differentiable in selected scores only.
     fn select(&self, centered: &Tensor<2>, scores: Tensor<2>, k: usize) -> Compressed {
         let kept = sparse_topk(scores, k, self.method);
         let dropped = kept.values().clone().equal_elem(f64::NEG_INFINITY);
@@ -290,7 +274,7 @@ impl TopkSae {
         latents
     }
 
-    /// Moves the threshold to the least positive latent; a batch without one leaves it.
+    /// Skips batches without a positive latent.
     fn update_threshold(&self, latents: Tensor<2>) {
         let before = self.threshold();
         let none = latents.clone().lower_equal_elem(0.0);
@@ -303,9 +287,7 @@ impl TopkSae {
         self.threshold.update(moved.detach());
     }
 
-    /// Counts the rows of a batch, or starts anew for latents that are active in it.
-    ///
-    /// `active`: `[latents]`, above 0 for active ones.
+    /// Resets latents with `active > 0`.
     fn count(&self, active: Tensor<1>, rows: usize) {
         let idle = self.idle();
         let active = active.to_device(&idle.device()).greater_elem(0.0);
@@ -333,7 +315,7 @@ impl TopkSae {
     }
 }
 
-/// Above 0 for columns with a positive value: `[width, 1]`.
+/// Positive for columns with positive values.
 fn any_of_columns(latents: &Compressed) -> Tensor<2> {
     let (values, width) = (latents.values().clone().inner(), latents.width());
     let like = (&values.device(), values.dtype());
@@ -347,7 +329,7 @@ fn any_of_columns(latents: &Compressed) -> Tensor<2> {
     Tensor::from_inner(Tensor::from_dispatch(counts))
 }
 
-/// Divides rows by their norm; rows of zeros stay.
+/// Keeps zero rows.
 fn unit_rows(x: Tensor<2>) -> Tensor<2> {
     let norm = x.clone().square().sum_dim(1).sqrt();
     let zero = norm.clone().detach().equal_elem(0.0);
@@ -366,7 +348,7 @@ mod tests {
     const ROWS: usize = 5;
     const WIDTH: usize = 3;
     const LATENTS: usize = 8;
-    /// The last two latents have small scores, so they are never selected.
+    /// Others score too low for selection.
     const LIVE: usize = LATENTS - 2;
     const K: usize = 2;
     const MOMENTUM: f64 = 0.25;
@@ -387,7 +369,6 @@ mod tests {
         sae
     }
 
-    /// Plain parameters of the layer.
     struct Oracle {
         encoder: Vec<f64>,
         encoder_bias: Vec<f64>,
@@ -434,7 +415,6 @@ mod tests {
         }
     }
 
-    /// Positive elements among the k greatest of each block; others are 0.
     fn selected(scores: &[f64], block: usize, k: usize) -> Vec<f64> {
         let mut y = vec![0.0; scores.len()];
         for (scores, y) in scores.chunks(block).zip(y.chunks_mut(block)) {
@@ -536,7 +516,6 @@ mod tests {
     ) {
         let sae = sae(&device, activation, true);
         let x = tensor(&random(ROWS * WIDTH, 9), [ROWS, WIDTH], &device);
-        // The auxiliary loss holds the error constant, which differences do not.
         let loss = |sae: &TopkSae, x: Tensor<2>| sae.forward(x).loss;
         check_gradient(x.clone(), |x| loss(&sae, x));
         check_gradient(sae.encoder.val(), |w| {
@@ -565,7 +544,6 @@ mod tests {
         });
     }
 
-    /// Only dead latents receive the gradient of the auxiliary loss.
     #[rstest]
     fn dead_latents_are_moved(device: Device) {
         let mut sae = sae(&device, SaeActivation::Topk, true);

@@ -1,5 +1,3 @@
-//! Sampling of tokens from logits.
-
 use burn::{
     backend::Dispatch,
     config::Config,
@@ -13,19 +11,19 @@ use crate::{
     topk::{LongRows, TopkOptions, check, or_panic},
 };
 
-/// Settings of [`Sampler`]; each row of a batch may have its own.
+/// Settings of [`Sampler`] for a row.
 #[derive(Config, Copy, Debug, PartialEq)]
 pub struct SamplerConfig {
-    /// Divides the logits. Default: 1; 0 chooses the greatest logit.
+    /// Divides logits. Default: 1; 0 takes the greatest.
     #[config(default = 1.0)]
     pub temperature: f64,
-    /// Keeps the k greatest logits. Default: 0, which keeps all.
+    /// Keeps k greatest logits. Default: 0, all.
     #[config(default = 0)]
     pub top_k: usize,
-    /// Keeps the fewest best tokens whose probabilities reach this sum. Default: 1, all.
+    /// Keeps fewest best tokens reaching this probability. Default: 1, all.
     #[config(default = 1.0)]
     pub top_p: f64,
-    /// Keeps tokens of at least this share of the greatest probability. Default: 0, all.
+    /// Least kept probability over the greatest. Default: 0, all.
     #[config(default = 0.0)]
     pub min_p: f64,
 }
@@ -37,7 +35,7 @@ impl Default for SamplerConfig {
 }
 
 impl SamplerConfig {
-    /// A sampler with these settings for every row. Panics as [`Sampler::per_row`].
+    /// Uses these settings for every row.
     pub fn init(&self) -> Sampler {
         Sampler::per_row(vec![*self])
     }
@@ -64,11 +62,10 @@ impl SamplerConfig {
         self.temperature == 0.0
     }
 
-    /// Settings of a row of `k` candidates.
     fn of_draw(&self, k: usize) -> DrawSettings {
         DrawSettings {
             temperature: if self.is_greedy() { 1.0 } else { self.temperature as f32 },
-            // Rounded sums must not cut rows that ask for all.
+            // Keeps all even if sums round up.
             top_p: if self.top_p < 1.0 { self.top_p as f32 } else { 2.0 },
             min_p: self.min_p as f32,
             count: u32::try_from(self.candidates(k)).unwrap_or(u32::MAX),
@@ -84,16 +81,14 @@ impl SamplerConfig {
     }
 }
 
-/// Draws a token of each row by temperature, top-k, top-p and min-p, in this order.
+/// Draws tokens by temperature, top-k, top-p and min-p, in this order.
 ///
-/// Each filter renormalizes what the one before kept; the best token always stays. Top-p:
-/// Holtzman et al., 2020; min-p: Nguyen et al., 2024. Tokens with a logit of −∞ are never drawn,
-/// unless all are.
+/// Each filter renormalizes; the best token stays. −∞ is drawn only if all are. Top-p: Holtzman
+/// et al., 2020; min-p: Nguyen et al., 2024.
 ///
-/// Logits stay on the device: it selects as many candidates as the greatest `top_k`, and inverts
-/// their cumulative distribution at one number of 24 bits per row. A hash of `seed`, `step` and the
-/// row gives this number and the host reads nothing, so equal arguments give equal tokens, on every
-/// backend up to rounding of probabilities. Without top-k in some row, whole rows are sorted.
+/// The host reads nothing. The device selects max `top_k` candidates and inverts their cumulative
+/// distribution at a 24-bit hash of `seed`, `step` and row: reproducible, across backends up to
+/// rounding. A row without top-k sorts all rows.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -112,21 +107,20 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// A sampler with settings for each row, or one for all.
+    /// Uses settings per row, or one for all.
     ///
-    /// Panics without settings, or if the temperature is negative or not finite, `top_p` outside
-    /// (0, 1], or `min_p` outside [0, 1].
+    /// Panics without settings, or if temperature is negative or not finite, `top_p` outside (0,
+    /// 1], or `min_p` outside `[0, 1]`.
     pub fn per_row(rows: Vec<SamplerConfig>) -> Self {
         assert!(!rows.is_empty(), "Sampler: no settings");
         rows.iter().for_each(SamplerConfig::check);
         Self { rows }
     }
 
-    /// Draws a token of each row: `[rows, tokens]` → `[rows]`. No gradient.
+    /// Draws tokens: `[rows, tokens]` → `[rows]`. No gradient.
     ///
-    /// Row i draws number i of the stream of `seed` and `step`; count `step` up along a text.
-    ///
-    /// Panics without tokens, or if there are neither one nor `rows` settings.
+    /// Increment `step` along a text. Panics without tokens, or unless there are one or `rows`
+    /// settings.
     pub fn sample(&self, logits: Tensor<2>, seed: u64, step: u64) -> Tensor<1, Int> {
         let [rows, width] = logits.dims();
         assert!(width > 0, "Sampler: rows of no token");
@@ -158,7 +152,6 @@ mod tests {
     use super::*;
     use crate::nn::fixtures::{device, random, tensor};
 
-    /// Probabilities of a row after all filters.
     fn oracle(logits: &[f64], config: &SamplerConfig) -> Vec<f64> {
         let mut order: Vec<usize> = (0..logits.len()).collect();
         order.sort_by(|&a, &b| logits[b].total_cmp(&logits[a]).then(a.cmp(&b)));
@@ -244,7 +237,6 @@ mod tests {
                     cells += 1.0;
                 }
             }
-            // Mean and five deviations of chi-square.
             let freedom: f64 = cells - 1.0;
             let limit = freedom + 5.0 * (2.0 * freedom).sqrt() + 1e-9;
             assert!(chi <= limit, "row {row}: chi-square {chi} over {limit}");

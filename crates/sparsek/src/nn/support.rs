@@ -1,58 +1,54 @@
-//! Moved rows, means and random numbers.
-
 use burn::tensor::{DType, Int, Tensor, activation::softmax, ops::IndexingUpdateOp};
 
 use crate::dense::column_sums;
 
-/// Takes rows: `x`: `[rows, width]`, `at`: `[count]` → `[count, width]`.
+/// Takes rows: `[rows, width]`, `[count]` → `[count, width]`.
 ///
-/// Rows of `at` must be distinct: devices add gradients in parallel, without atomics.
+/// `at` must be distinct: gradients add without atomics.
 pub fn take_distinct(x: Tensor<2>, at: Tensor<1, Int>) -> Tensor<2> {
     x.gather_nd::<2, 2>(at.unsqueeze_dim(1))
 }
 
-/// Places row i of `x`, `[count, width]`, at row `at[i]` of `[rows, width]`; other rows are 0.
-///
-/// Rows of `at` must be distinct, as in [`take_distinct`].
+/// Places `x[i]` at distinct rows `at[i]`, else 0.
 pub fn place_distinct(x: Tensor<2>, at: Tensor<1, Int>, rows: usize) -> Tensor<2> {
     let [_, width] = x.dims();
     let zeros = Tensor::zeros([rows, width], (&x.device(), x.dtype()));
     zeros.scatter_nd(at.unsqueeze_dim::<2>(1), x, IndexingUpdateOp::Add)
 }
 
-/// Mean of each column, `[width]`: NaN without rows.
+/// Column means: `[width]`. NaN without rows.
 pub fn column_means(x: Tensor<2>) -> Tensor<1> {
     let ([rows, _], dtype) = (x.dims(), x.dtype());
-    // Sums of many rows exceed f16.
+    // Sums may exceed f16.
     let x = if dtype == DType::F64 { x } else { x.cast(DType::F32) };
     (column_sums(x) / rows as f64).cast(dtype)
 }
 
-/// Mean of all elements, `[1]`. Burn's takes one cube of a GPU.
+/// Mean: `[1]`. Burn's uses one cube.
 pub fn mean(x: Tensor<2>) -> Tensor<1> {
     column_means(x).mean()
 }
 
-/// `log Σ exp(x)` of each row: `[rows, width]` → `[rows, 1]`.
+/// `log Σ exp(x)`: `[rows, width]` → `[rows, 1]`.
 pub fn log_sum_exp(x: Tensor<2>) -> Tensor<2> {
     let greatest = x.clone().detach().max_dim(1);
     (x - greatest.clone()).exp().sum_dim(1).log() + greatest
 }
 
-/// [`softmax`] of rows, 0 for rows that are −∞ throughout.
+/// [`softmax`], 0 for rows of −∞.
 pub fn softmax_or_zero<const D: usize>(x: Tensor<D>) -> Tensor<D> {
     let none = x.clone().detach().max_dim(D - 1);
     let none = none.equal_elem(f64::NEG_INFINITY).expand(x.shape());
     softmax(x.mask_fill(none.clone(), 0.0), D - 1).mask_fill(none, 0.0)
 }
 
-/// Two numbers that `seed` and `stream` decide.
+/// Hashes `seed` and `stream`.
 pub fn halves(seed: u64, stream: u64) -> [u32; 2] {
     let state = mix(seed ^ mix(stream));
     [state as u32, (state >> 32) as u32]
 }
 
-/// Numbers in [0, 1) that `seed`, `stream` and the position decide.
+/// Hashes to [0, 1).
 #[cfg(all(test, feature = "flex"))]
 pub fn uniform(seed: u64, stream: u64, count: usize) -> Vec<f64> {
     let state = mix(seed ^ mix(stream));
@@ -80,7 +76,6 @@ mod tests {
 
     use super::*;
 
-    /// The sum of the rows exceeds f16.
     #[rstest]
     #[case(DType::F16)]
     #[case(DType::BF16)]

@@ -1,17 +1,13 @@
-//! Errors of selections.
-
 use std::fmt::Display;
 
 use burn::tensor::{DType, IntDType};
 use sparsek_kernels::{KernelError, topk::SUPPORTED_DTYPES};
 
 /// Why a selection was refused.
-///
-/// The text does not name the operation: functions that panic put it in front.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TopkError {
-    /// The tensor has no such dimension.
+    /// No such dimension.
     #[error(
         "dimension {dim} is out of range for a tensor of rank {rank} (expected -{rank} to {})",
         *.rank as isize - 1
@@ -19,22 +15,22 @@ pub enum TopkError {
     Dimension {
         /// Requested dimension.
         dim: isize,
-        /// Rank of the tensor.
+        /// Tensor rank.
         rank: usize,
     },
-    /// k exceeds the rows.
+    /// k exceeds row length.
     #[error("k = {k} is greater than the {cols} elements along dimension {dim} of shape {shape:?}")]
     KTooLarge {
-        /// Requested elements.
+        /// Requested k.
         k: usize,
         /// Row length.
         cols: usize,
-        /// Dimension of the rows.
+        /// Row dimension.
         dim: usize,
-        /// Shape of the tensor.
+        /// Tensor shape.
         shape: Vec<usize>,
     },
-    /// Rows are too long.
+    /// Row too long.
     #[error(
         "rows of {cols} elements along dimension {dim} are longer than the limit of {limit} for \
          this operation, method and index dtype"
@@ -44,107 +40,106 @@ pub enum TopkError {
         cols: usize,
         /// Longest row.
         limit: usize,
-        /// Dimension of the rows.
+        /// Row dimension.
         dim: usize,
     },
     /// Too many rows.
     #[error("{rows} rows are more than the limit of {limit}")]
     TooManyRows {
-        /// Rows.
+        /// Row count.
         rows: usize,
         /// Most rows.
         limit: usize,
     },
-    /// The eps of [`Method::Precision`](super::Method::Precision) is negative or not finite.
+    /// Negative or non-finite [`Method::Precision`](super::Method::Precision).
     #[error("precision eps = {eps} is not a finite number at or above 0")]
     Precision {
-        /// The eps.
+        /// Given eps.
         eps: f32,
     },
-    /// The operation does not support the dtype.
+    /// Unsupported dtype.
     #[error("dtype {dtype:?} is not supported (supported: {SUPPORTED_DTYPES}, i8, i16, u8, u16)")]
     Dtype {
-        /// Dtype of the tensor.
+        /// Tensor dtype.
         dtype: DType,
     },
-    /// The device lacks the dtype.
+    /// Device lacks the dtype.
     #[error("the device {device} has no {dtype:?}")]
     DtypeOnDevice {
-        /// Dtype of the tensor.
+        /// Tensor dtype.
         dtype: DType,
-        /// Device of the tensor.
+        /// Tensor device.
         device: String,
     },
-    /// The device's default integer dtype cannot hold indices.
+    /// Default integer dtype cannot index.
     #[error("dtype {dtype:?} is not supported for indices (supported: i32, i64, u32, u16, u8)")]
     IndexDtype {
-        /// Default integer dtype.
+        /// That dtype.
         dtype: IntDType,
     },
-    /// Bounds do not match the rows.
+    /// Wrong bounds shape.
     #[error(
         "the {name} have shape {found:?} instead of {expected:?}, for dimension {dim} of shape \
          {shape:?}"
     )]
     Bounds {
-        /// The tensor: lengths, starts, ends or offsets.
+        /// Tensor name.
         name: &'static str,
-        /// Its shape.
+        /// Bounds shape.
         found: Vec<usize>,
-        /// Shape of one bound per row.
+        /// Required shape.
         expected: Vec<usize>,
-        /// Dimension of the rows.
+        /// Row dimension.
         dim: usize,
-        /// Shape of the tensor.
+        /// Tensor shape.
         shape: Vec<usize>,
     },
-    /// The dtype does not suit bounds of rows.
+    /// Unsupported bounds dtype.
     #[error("dtype {dtype:?} is not supported for {name} (supported: i32, u32, i64)")]
     BoundsDtype {
-        /// The tensor: lengths, starts, ends, offsets or pages.
+        /// Tensor name.
         name: &'static str,
-        /// Its dtype.
+        /// Bounds dtype.
         dtype: DType,
     },
-    /// Pages do not match the rows.
+    /// Pages do not match rows.
     #[error(
         "pages of shape {found:?}, {size} columns each, do not hold {rows} rows of {cols} columns"
     )]
     Pages {
-        /// Shape of the page table.
+        /// Page table shape.
         found: [usize; 2],
-        /// Columns of a page.
+        /// Columns per page.
         size: usize,
-        /// Number of rows.
+        /// Row count.
         rows: usize,
-        /// Columns of a row.
+        /// Columns per row.
         cols: usize,
     },
-    /// No element is the 0th.
+    /// k is 0.
     #[error("k = 0 names no element")]
     NoKth,
-    /// The scores have another shape.
+    /// Wrong scores shape.
     #[error("the scores have shape {found:?} instead of {expected:?}")]
     Scores {
-        /// Shape of the scores.
+        /// Scores shape.
         found: Vec<usize>,
-        /// Shape of the tensor.
+        /// Tensor shape.
         expected: Vec<usize>,
     },
-    /// The scores are on another device.
+    /// Scores on another device.
     #[error("the scores are on {found} instead of {expected}")]
     ScoresDevice {
-        /// Device of the scores.
+        /// Scores device.
         found: String,
-        /// Device of the tensor.
+        /// Tensor device.
         expected: String,
     },
-    /// Another reason of the kernels.
+    /// Other error.
     #[error(transparent)]
     Kernel(KernelError),
 }
 
-/// Panics with the operation and the error, as Burn's operations do.
 #[track_caller]
 pub(crate) fn or_panic<T, E: Display>(operation: &str, result: Result<T, E>) -> T {
     match result {

@@ -1,5 +1,3 @@
-//! Selections as methods of tensors.
-
 use burn::tensor::{AsIndex, Int, Tensor, kind::Ordered};
 use sparsek_kernels::topk::TopkOptions;
 
@@ -8,11 +6,10 @@ use super::{
     rows::{argtopk, topk},
 };
 
-/// Burn's selections and sorts by their names and arguments, with the contract of [`topk`].
+/// Burn's selections and sorts with the contract of [`topk`]; [`crate::prelude`] maps other
+/// libraries' names.
 ///
-/// All are exact, sorted by value, best first, then by index, and panic as [`topk`]. Gradients
-/// reach the selected elements. `dim` may be negative. The table of [`crate::prelude`] maps them to
-/// other libraries.
+/// Exact; selections are sorted best first, then by index. `dim` may be negative.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -26,49 +23,47 @@ use super::{
 /// indices.into_data().assert_eq(&TensorData::from([[1], [1]]), false);
 /// ```
 pub trait TopkExt<const D: usize>: Sized {
-    /// The `k` greatest elements along `dim`: `[.., M, ..]` → `[.., k, ..]`.
+    /// `k` greatest, descending: `[.., M, ..]` → `[.., k, ..]`.
     fn topk_exact(self, k: usize, dim: impl AsIndex) -> Self;
 
-    /// [`topk_exact`](Self::topk_exact) and their indices.
+    /// [`topk_exact`](Self::topk_exact) with indices.
     fn topk_with_indices_exact(self, k: usize, dim: impl AsIndex) -> (Self, Tensor<D, Int>);
 
-    /// Indices of [`topk_exact`](Self::topk_exact), also for k = M. No gradient.
+    /// Indices of [`topk_exact`](Self::topk_exact).
     fn argtopk_exact(self, k: usize, dim: impl AsIndex) -> Tensor<D, Int>;
 
-    /// The `k` least elements along `dim`, ascending: `[.., M, ..]` → `[.., k, ..]`.
+    /// `k` least, ascending.
     fn bottomk_exact(self, k: usize, dim: impl AsIndex) -> Self;
 
-    /// [`bottomk_exact`](Self::bottomk_exact) and their indices.
+    /// [`bottomk_exact`](Self::bottomk_exact) with indices.
     fn bottomk_with_indices_exact(self, k: usize, dim: impl AsIndex) -> (Self, Tensor<D, Int>);
 
-    /// Indices of [`bottomk_exact`](Self::bottomk_exact). No gradient.
+    /// Indices of [`bottomk_exact`](Self::bottomk_exact).
     fn argbottomk_exact(self, k: usize, dim: impl AsIndex) -> Tensor<D, Int>;
 
-    /// Sorts along `dim`, ascending, stable; see [`sort`].
+    /// Stable ascending [`sort`].
     fn sort_exact(self, dim: impl AsIndex) -> Self;
 
-    /// Sorts along `dim`, descending, stable.
+    /// Stable descending [`sort`].
     fn sort_descending_exact(self, dim: impl AsIndex) -> Self;
 
-    /// [`sort_exact`](Self::sort_exact) and the indices.
+    /// [`sort_exact`](Self::sort_exact) with indices.
     fn sort_with_indices_exact(self, dim: impl AsIndex) -> (Self, Tensor<D, Int>);
 
-    /// [`sort_descending_exact`](Self::sort_descending_exact) and the indices.
+    /// [`sort_descending_exact`](Self::sort_descending_exact) with indices.
     fn sort_descending_with_indices_exact(self, dim: impl AsIndex) -> (Self, Tensor<D, Int>);
 
-    /// Indices of [`sort_exact`](Self::sort_exact). No gradient.
+    /// Indices of [`sort_exact`](Self::sort_exact).
     fn argsort_exact(self, dim: impl AsIndex) -> Tensor<D, Int>;
 
-    /// Indices of [`sort_descending_exact`](Self::sort_descending_exact). No gradient.
+    /// Indices of [`sort_descending_exact`](Self::sort_descending_exact).
     fn argsort_descending_exact(self, dim: impl AsIndex) -> Tensor<D, Int>;
 }
 
-/// The k greatest by value.
 fn greatest(k: usize) -> TopkOptions {
     TopkOptions::new(k).with_sorted(true)
 }
 
-/// The k least by value.
 fn least(k: usize) -> TopkOptions {
     greatest(k).with_largest(false)
 }
@@ -142,7 +137,6 @@ mod tests {
 
     use super::*;
 
-    /// Distinct whole numbers of both signs, shuffled.
     fn distinct<const D: usize, K: Ordered>(shape: [usize; D], device: &Device) -> Tensor<D, K> {
         let count: usize = shape.iter().product();
         let number = |i: usize| (i * 7919 % count) as i64 - (count / 2) as i64;
@@ -151,11 +145,9 @@ mod tests {
     }
 
     fn equal<const D: usize, K: Ordered>(found: Tensor<D, K>, expected: Tensor<D, K>) {
-        // Burn's indices of integers may have the dtype of the integers.
         found.into_data().assert_eq(&expected.into_data(), false);
     }
 
-    /// Burn has no bottomk: its ascending sort, cut to k.
     fn as_burn<const D: usize, K: Ordered>(shape: [usize; D]) {
         let x = distinct::<D, K>(shape, &Device::flex());
         for (at, length) in shape.into_iter().enumerate() {
@@ -213,7 +205,6 @@ mod tests {
     fn gradients_are_those_of_burn(#[values(-1, 0, 1)] dim: isize, #[values(1, 4, 6)] k: usize) {
         let device = Device::flex().autodiff();
         let x = || distinct::<2, Float>([6, 7], &device).require_grad();
-        // Σ v³ weighs each selected element differently.
         let gradient = |x: &Tensor<2>, values: Tensor<2>| {
             let cubes = values.clone() * values.clone() * values;
             x.grad(&cubes.sum().backward()).expect("a gradient")

@@ -1,4 +1,4 @@
-//! Selections whose results move to the host: elements and their positions in a longer vector.
+//! Selections moved to the host.
 
 use std::sync::mpsc;
 
@@ -11,7 +11,6 @@ use sparsek_kernels::topk::TopkOptions;
 use super::rows::select;
 use crate::ops::{Bounds, Outcome, SelectedBuffers, TopkGradientOps, TopkSpec};
 
-/// An exact selection of up to `k` elements.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request {
     pub k: usize,
@@ -20,7 +19,6 @@ pub(super) struct Request {
     pub index: IntDType,
 }
 
-/// Selected elements and their positions, by index or value.
 pub(super) struct Selected<K: Ordered> {
     pub values: Tensor<1, K>,
     pub indices: Tensor<1, Int>,
@@ -41,8 +39,7 @@ impl Request {
         Selected { values, indices }
     }
 
-    /// Selects from a list on a device. Equal values are in index order, so ties go to the lowest
-    /// index.
+    /// Index order preserves tie-breaking.
     pub fn best_of_list<K: Ordered>(
         &self,
         list: List,
@@ -68,7 +65,6 @@ impl Request {
     }
 }
 
-/// A device that failed, and why.
 #[derive(Debug)]
 pub(super) struct DeviceFailure {
     pub device: String,
@@ -79,7 +75,7 @@ pub(super) fn device_name(device: &Device) -> String {
     format!("{device:?}")
 }
 
-/// Elements on the host: bytes and ascending positions.
+/// Bytes at ascending positions.
 #[derive(Default)]
 pub(super) struct List {
     values: Vec<u8>,
@@ -97,13 +93,13 @@ impl List {
         Self { values: values.concat(), places: places.concat() }
     }
 
-    /// Appends a list of higher positions.
+    /// `list` must have higher positions.
     pub fn append(&mut self, mut list: Self) {
         self.values.append(&mut list.values);
         self.places.append(&mut list.places);
     }
 
-    /// Position in the vector of element `at`.
+    /// Position in the vector.
     pub fn place(&self, at: i64) -> i64 {
         self.places[at as usize]
     }
@@ -114,7 +110,7 @@ impl List {
     }
 }
 
-/// A queued selection in index order.
+/// Queued selection in index order.
 pub(super) struct Launched<K: Ordered> {
     device: Device,
     index: IntDType,
@@ -123,7 +119,7 @@ pub(super) struct Launched<K: Ordered> {
 }
 
 impl<K: Ordered> Launched<K> {
-    /// Queues the selection from a vector that is not empty.
+    /// `x` must not be empty.
     pub fn new(request: &Request, x: Tensor<1, K>) -> Self {
         let device = x.device();
         let spec = request.spec(x.dims()[0], false);
@@ -142,7 +138,7 @@ impl<K: Ordered> Launched<K> {
     fn wait(self) -> Waited {
         let outcome = launch_queued(&self.device).and_then(|()| match self.outcome.recv() {
             Ok(outcome) => outcome,
-            // Nothing was computed; reading reports why.
+            // Nothing was computed; a read reports why.
             Err(_) => match self.elements.slice(0..1).try_into_data() {
                 Ok(_) => Err("the selection was not launched".into()),
                 Err(error) => Err(error.to_string()),
@@ -171,13 +167,13 @@ impl Waited {
     }
 }
 
-/// Reads selections, maps positions with `place`. Waits for all devices before it reads.
+/// Waits for all devices before reading.
 pub(super) fn read_all<K: Ordered>(
     launched: Vec<Launched<K>>,
     place: impl Fn(usize, i64) -> i64,
 ) -> Result<Vec<List>, DeviceFailure> {
     let selected: Vec<_> = launched.into_iter().map(Launched::wait).collect();
-    // Await all even after a failure: buffers that nobody awaits stay mapped.
+    // Await all even after failures: unawaited buffers stay mapped.
     let readings: Vec<_> =
         selected.iter().map(|waited| waited.outcome.as_ref().map(read)).collect();
     let read: Vec<_> = (readings.into_iter())
@@ -222,7 +218,7 @@ fn positions_of(bytes: &[u8], dtype: IntDType) -> impl Iterator<Item = i64> {
     positions.into_iter()
 }
 
-/// Flushes fusion's queue, without waiting.
+/// Flushes fusion's queue without waiting.
 fn flush(device: &Device) {
     #[cfg(all(feature = "cubecl", feature = "fusion"))]
     if let Some(client) = fusion_client(device) {
@@ -232,8 +228,7 @@ fn flush(device: &Device) {
     let _ = device;
 }
 
-/// Waits until operations are launched or failed, not for the device as `Device::flush`: a second
-/// flush would block CubeCL's thread.
+/// Waits for launches only. `Device::flush` would flush twice and block CubeCL's thread.
 fn launch_queued(device: &Device) -> Result<(), String> {
     #[cfg(all(feature = "cubecl", feature = "fusion"))]
     if let Some(client) = fusion_client(device) {

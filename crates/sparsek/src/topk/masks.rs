@@ -1,5 +1,3 @@
-//! Masks: zeros, truth values or any fill value, by value or by a score.
-
 use burn::{
     backend::Dispatch,
     tensor::{AsIndex, Bool, ElementConversion, Int, Tensor, kind::Ordered, ops::IndexingUpdateOp},
@@ -13,12 +11,11 @@ use super::{
 };
 use crate::ops::{Bounds, TopkOps, TopkSpec};
 
-/// Sets all but the `k` greatest (or least) elements of each row to `+0`: the nonlinearity of
-/// MaxK-GNN (Peng et al., 2024).
+/// Sets all but the `k` greatest (or least) elements per row to `+0`, as in MaxK-GNN (Peng et al.,
+/// 2024).
 ///
-/// As [`topk`](super::topk); ignores [`sorted`](super::TopkOptions::sorted). The gradient passes to
-/// selected elements, even of value 0. One row longer than [`MAX_COLS`] costs a [`topk_bool_mask`]
-/// and one more pass.
+/// Selects as [`topk`](super::topk), ignoring [`sorted`](super::TopkOptions::sorted). A row over
+/// [`MAX_COLS`] costs a [`topk_bool_mask`] and a pass.
 ///
 /// # Panics
 ///
@@ -41,11 +38,11 @@ pub fn topk_mask<const D: usize>(
     or_panic("topk_mask", try_topk_mask(x, options, dim))
 }
 
-/// As [`topk_mask`], with an error instead of a panic.
+/// Fallible [`topk_mask`].
 ///
 /// # Errors
 ///
-/// [`TopkError`], before any launch.
+/// [`TopkError`].
 pub fn try_topk_mask<const D: usize>(
     x: Tensor<D>,
     options: impl Into<RowOptions>,
@@ -59,7 +56,6 @@ pub fn try_topk_mask<const D: usize>(
     Ok(ties.rows(masked(ties.rows(x), Bounds::Whole, ties.dim, spec)))
 }
 
-/// Mask of a checked request.
 pub(super) fn masked<const D: usize>(
     x: Tensor<D>,
     bounds: Bounds<Dispatch>,
@@ -71,10 +67,10 @@ pub(super) fn masked<const D: usize>(
     Tensor::<D>::from_dispatch(masked).swap_dims(dim, D - 1)
 }
 
-/// True at the selected elements of each row: `[.., M, ..]` → `[.., M, ..]`.
+/// True at selected elements: `[.., M, ..]` → same shape.
 ///
-/// Selects as [`argtopk`](super::argtopk); ignores [`sorted`](super::TopkOptions::sorted). No
-/// gradient. Costs a selection, a scatter of k indices and a comparison of M integers per row.
+/// Selects as [`argtopk`](super::argtopk), ignoring [`sorted`](super::TopkOptions::sorted). Costs a
+/// selection, k-index scatter and M-integer comparison per row.
 ///
 /// # Panics
 ///
@@ -97,11 +93,11 @@ pub fn topk_bool_mask<const D: usize, K: Ordered>(
     or_panic("topk_bool_mask", try_topk_bool_mask(x, options, dim))
 }
 
-/// As [`topk_bool_mask`], with an error instead of a panic.
+/// Fallible [`topk_bool_mask`].
 ///
 /// # Errors
 ///
-/// [`TopkError`], before any launch.
+/// [`TopkError`].
 pub fn try_topk_bool_mask<const D: usize, K: Ordered>(
     x: Tensor<D, K>,
     options: impl Into<RowOptions>,
@@ -111,7 +107,6 @@ pub fn try_topk_bool_mask<const D: usize, K: Ordered>(
     Ok(marked(&x, &ties, spec))
 }
 
-/// Truth values of a checked request.
 fn marked<const D: usize, K: Ordered>(
     x: &Tensor<D, K>,
     ties: &Ties,
@@ -126,14 +121,14 @@ fn marked<const D: usize, K: Ordered>(
     mask_at(ties.indices(indices), shape, ties.dim)
 }
 
-/// True at `indices` of each row along `dim`, distinct in a row.
+/// Requires distinct `indices` per row.
 pub(crate) fn mask_at<const D: usize>(
     indices: Tensor<D, Int>,
     shape: [usize; D],
     dim: usize,
 ) -> Tensor<D, Bool> {
     let zeros = Tensor::zeros(shape, (&indices.device(), indices.dtype()));
-    // Devices cannot scatter nothing.
+    // Devices reject empty scatters.
     let counts = match indices.dims()[dim] {
         0 => zeros,
         _ => {
@@ -144,7 +139,6 @@ pub(crate) fn mask_at<const D: usize>(
     counts.greater_elem(0)
 }
 
-/// Sets all but the kept elements to `fill`.
 fn filled<const D: usize, K: Ordered>(
     x: Tensor<D, K>,
     kept: Tensor<D, Bool>,
@@ -156,11 +150,10 @@ fn filled<const D: usize, K: Ordered>(
     x.mask_fill(kept.bool_not(), fill)
 }
 
-/// Sets all but the `k` greatest (or least) elements of each row to `fill`, such as −∞ before a
-/// softmax.
+/// Sets all but the `k` greatest (or least) elements per row to `fill`.
 ///
-/// As [`topk_mask`](super::topk_mask), also of integers. The gradient passes to selected elements;
-/// `fill` has none. Costs a [`topk_bool_mask`] and one more pass; for 0, `topk_mask` is faster.
+/// Like [`topk_mask`](super::topk_mask), also for integers. Costs a [`topk_bool_mask`] and a pass;
+/// for 0, prefer `topk_mask`.
 ///
 /// # Panics
 ///
@@ -184,11 +177,11 @@ pub fn topk_mask_fill<const D: usize, K: Ordered>(
     or_panic("topk_mask_fill", try_topk_mask_fill(x, options, dim, fill))
 }
 
-/// As [`topk_mask_fill`], with an error instead of a panic.
+/// Fallible [`topk_mask_fill`].
 ///
 /// # Errors
 ///
-/// [`TopkError`], before any launch.
+/// [`TopkError`].
 pub fn try_topk_mask_fill<const D: usize, K: Ordered>(
     x: Tensor<D, K>,
     options: impl Into<RowOptions>,
@@ -199,16 +192,14 @@ pub fn try_topk_mask_fill<const D: usize, K: Ordered>(
     Ok(filled(x, kept, fill))
 }
 
-/// Sets to `fill` all but the elements of `x` whose `scores` are the `k` greatest (or least) of
-/// their row.
+/// Sets elements of `x` to `fill` unless their `scores` are the `k` greatest (or least) per row.
 ///
-/// `scores` has the shape and device of `x` and any dtype of [`topk`](super::topk). Ties and NaN
-/// are those of the scores. The gradient of `x` passes to selected elements; `scores` and `fill`
-/// have none. Costs as [`topk_mask_fill`].
+/// `scores`: shape and device of `x`, any [`topk`](super::topk) dtype, no gradient. Costs as
+/// [`topk_mask_fill`].
 ///
 /// # Panics
 ///
-/// As [`topk`](super::topk) of the scores, and if the shapes or devices differ.
+/// As [`topk`](super::topk) of `scores`, or if shapes or devices differ.
 ///
 /// ```
 /// use burn::tensor::{Device, Int, Tensor, TensorData};
@@ -231,11 +222,11 @@ pub fn topk_mask_by<const D: usize, K: Ordered, S: Ordered>(
     or_panic("topk_mask_by", try_topk_mask_by(x, scores, options, dim, fill))
 }
 
-/// As [`topk_mask_by`], with an error instead of a panic.
+/// Fallible [`topk_mask_by`].
 ///
 /// # Errors
 ///
-/// [`TopkError`], before any launch.
+/// [`TopkError`].
 pub fn try_topk_mask_by<const D: usize, K: Ordered, S: Ordered>(
     x: Tensor<D, K>,
     scores: Tensor<D, S>,
@@ -256,12 +247,10 @@ pub fn try_topk_mask_by<const D: usize, K: Ordered, S: Ordered>(
     Ok(filled(x, kept, fill))
 }
 
-/// Sets all but the `k` elements of greatest (or least) magnitude of each row to `fill`, as in
-/// pruning.
+/// Sets all but the `k` greatest (or least) magnitudes per row to `fill`.
 ///
-/// [`topk_mask_by`] with the scores |x|: equal magnitudes of either sign are ties. Devices may
-/// treat subnormal magnitudes as zero. One row takes any length: flatten a tensor to prune it
-/// globally.
+/// [`topk_mask_by`] with |x|: equal magnitudes tie. Devices may flush subnormals. Flatten for
+/// global pruning.
 ///
 /// # Panics
 ///
@@ -286,11 +275,11 @@ pub fn topk_mask_magnitude<const D: usize>(
     or_panic("topk_mask_magnitude", try_topk_mask_magnitude(x, options, dim, fill))
 }
 
-/// As [`topk_mask_magnitude`], with an error instead of a panic.
+/// Fallible [`topk_mask_magnitude`].
 ///
 /// # Errors
 ///
-/// [`TopkError`], before any launch.
+/// [`TopkError`].
 pub fn try_topk_mask_magnitude<const D: usize>(
     x: Tensor<D>,
     options: impl Into<RowOptions>,
@@ -329,7 +318,6 @@ mod tests {
         mask.into_data().iter::<bool>().collect()
     }
 
-    /// Marks what `argtopk` selects, by plain loops.
     fn selected(x: &Tensor<2>, options: &TopkOptions, dim: isize) -> Vec<bool> {
         let [height, width] = x.dims();
         let indices = argtopk(x.clone(), options, dim);

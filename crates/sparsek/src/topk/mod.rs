@@ -1,8 +1,8 @@
-//! The k greatest or least elements along one dimension of a tensor.
+//! The k greatest or least elements along a dimension.
 //!
-//! Each function panics with its name and a [`TopkError`] if options, shapes or dtypes do not fit;
-//! the function of the same name with `try_` returns the error. [`topk_sharded`] returns
-//! [`ShardedError`], [`TopkStream`] [`StreamError`].
+//! Functions panic with their name and a [`TopkError`] if arguments do not fit; `try_` forms return
+//! it before any launch. [`topk_sharded`] and [`TopkStream`] have their own errors. Gradients reach
+//! selected values; indices have none.
 
 mod error;
 mod extension;

@@ -1,5 +1,3 @@
-//! Order statistics and sorting.
-
 use burn::tensor::{AsIndex, Int, Tensor, kind::Ordered};
 use sparsek_kernels::topk::TopkOptions;
 
@@ -10,13 +8,10 @@ use super::{
 };
 use crate::ops::Bounds;
 
-/// The `k`-th greatest (or least) element of each row and its index: `[.., M, ..]` →
-/// `[.., 1, ..]`.
+/// `k`-th greatest (or least) element per row and its index: `[.., M, ..]` → `[.., 1, ..]`.
 ///
-/// The last of the k elements of [`topk`](super::topk) by value, with its ties, NaN, dtypes and
-/// methods: of equal elements, the first counts as better. Ignores
-/// [`sorted`](TopkOptions::sorted). The gradient reaches that element. Costs a sorted top-k.
-/// `torch.kthvalue(x, k)` is the k-th least, without the promise about ties.
+/// Last element of a sorted [`topk`](super::topk), with its ties and cost. Ignores
+/// [`sorted`](TopkOptions::sorted). `torch.kthvalue` takes the k-th least, with unspecified ties.
 ///
 /// # Panics
 ///
@@ -40,11 +35,11 @@ pub fn kthvalue<const D: usize, K: Ordered>(
     or_panic("kthvalue", try_kthvalue(x, options, dim))
 }
 
-/// As [`kthvalue`], with an error instead of a panic.
+/// Fallible [`kthvalue`].
 ///
 /// # Errors
 ///
-/// [`TopkError`], before any launch.
+/// [`TopkError`].
 pub fn try_kthvalue<const D: usize, K: Ordered>(
     x: Tensor<D, K>,
     options: &TopkOptions,
@@ -57,15 +52,13 @@ pub fn try_kthvalue<const D: usize, K: Ordered>(
     Ok((values.narrow(dim, last, 1), indices.narrow(dim, last, 1)))
 }
 
-/// Sorts each row, stable: values and indices, `[.., M, ..]` each.
+/// Sorts each row stably: values and indices, `[.., M, ..]` each.
 ///
-/// [`topk`](super::topk) of all elements by value, with its dtypes, limits and gradient. Equal
-/// elements keep their order, ascending or descending. NaN is greatest: last ascending, first
-/// `descending`. Burn's `sort_with_indices` is unstable.
+/// Dtypes and limits as [`topk`](super::topk); NaN is greatest. Burn's `sort_with_indices` is
+/// unstable.
 ///
-/// Devices sort rows above 512 elements by their digits: in one launch up to 4096 elements (2048 of
-/// 64 bits), beyond in three per 8 bits, with scratch of 16 bytes per element (24 of 64 bits).
-/// Without planes, log² M launches.
+/// Rows over 512 use radix sort: one launch to 4096 elements (2048 of 64 bits), else three per 8
+/// bits, with 16 bytes of scratch per element (24 of 64 bits). Without planes, log² M launches.
 ///
 /// # Panics
 ///
@@ -89,11 +82,11 @@ pub fn sort<const D: usize, K: Ordered>(
     or_panic("sort", try_sort(x, dim, descending))
 }
 
-/// As [`sort`], with an error instead of a panic.
+/// Fallible [`sort`].
 ///
 /// # Errors
 ///
-/// [`TopkError`], before any launch.
+/// [`TopkError`].
 pub fn try_sort<const D: usize, K: Ordered>(
     x: Tensor<D, K>,
     dim: impl AsIndex,
@@ -103,7 +96,7 @@ pub fn try_sort<const D: usize, K: Ordered>(
     Ok(pairs(x, Bounds::Whole, dim, spec))
 }
 
-/// Indices of [`sort`]. No gradient.
+/// Indices of [`sort`].
 ///
 /// # Panics
 ///
@@ -125,11 +118,11 @@ pub fn argsort<const D: usize, K: Ordered>(
     or_panic("argsort", try_argsort(x, dim, descending))
 }
 
-/// As [`argsort`], with an error instead of a panic.
+/// Fallible [`argsort`].
 ///
 /// # Errors
 ///
-/// [`TopkError`], before any launch.
+/// [`TopkError`].
 pub fn try_argsort<const D: usize, K: Ordered>(
     x: Tensor<D, K>,
     dim: impl AsIndex,
@@ -139,7 +132,6 @@ pub fn try_argsort<const D: usize, K: Ordered>(
     Ok(positions(x, Bounds::Whole, dim, spec))
 }
 
-/// All elements of a row by value.
 fn all<const D: usize, K: Ordered>(
     x: &Tensor<D, K>,
     dim: impl AsIndex,
@@ -167,7 +159,6 @@ mod tests {
         Device::flex()
     }
 
-    /// The order by plain sorting: NaN greatest, stable.
     fn order(row: &[f32], descending: bool) -> Vec<usize> {
         let mut order: Vec<usize> = (0..row.len()).collect();
         let greater = |a: f32, b: f32| match (a.is_nan(), b.is_nan()) {

@@ -1,5 +1,3 @@
-//! Top-k of ragged rows.
-
 use burn::{
     backend::{Dispatch, tensor::IntTensor},
     tensor::{AsIndex, DType, Int, IntDType, Tensor, kind::Ordered},
@@ -14,10 +12,10 @@ use super::{
 };
 use crate::ops::{Bounds, IndexMap, TopkOps, TopkSpec};
 
-/// Which elements of each row exist: the first `lengths`, or those between `starts` and `ends`.
+/// Elements per row: the first `lengths`, or `starts..ends`.
 ///
-/// A tensor of lengths converts into it. Bounds have the shape of the rows without `dim`, `[1]` for
-/// rank 1; i32, u32 or i64, clamped to 0..=M. A row whose start is not below its end is empty.
+/// Converts from lengths. Bounds have the rows' shape without `dim` (`[1]` for rank 1); i32, u32 or
+/// i64, clamped to 0..=M. Rows with start ≥ end are empty.
 #[derive(Clone, Debug)]
 pub struct RowBounds<const L: usize> {
     starts: Option<Tensor<L, Int>>,
@@ -27,8 +25,7 @@ pub struct RowBounds<const L: usize> {
 }
 
 impl<const L: usize> RowBounds<L> {
-    /// Elements of the columns `starts..ends`, as windows of attention or packed sequences have.
-    /// Indices count from column 0.
+    /// Limits rows to columns `starts..ends`. Indices count from column 0.
     ///
     /// ```
     /// use burn::tensor::{Device, Int, Tensor, TensorData};
@@ -47,8 +44,7 @@ impl<const L: usize> RowBounds<L> {
         Self { starts: Some(starts), ends, offsets: None, pages: None }
     }
 
-    /// Adds a number per row to its indices, as rows of packed sequences need. Of the shape of the
-    /// bounds; after pages.
+    /// Adds an offset per row to indices, after pages. Same shape as bounds.
     ///
     /// ```
     /// use burn::tensor::{Device, Int, Tensor, TensorData};
@@ -66,11 +62,10 @@ impl<const L: usize> RowBounds<L> {
         self
     }
 
-    /// Maps indices through the page table of a cache: column c of row r becomes
-    /// `pages[r, c / size] * size + c % size`. Unused slots keep -1. Selections only read values of
-    /// `x`, so the pages of the last columns may have any number if bounds exclude them.
+    /// Maps indices through a cache's page table: column c of row r becomes
+    /// `pages[r, c / size] * size + c % size`. Pages outside bounds may hold anything.
     ///
-    /// `pages`: `[rows, ≥ M / size]`; rows count as the elements of the bounds.
+    /// `pages`: `[rows, ≥ ⌈M / size⌉]`, rows as in bounds.
     ///
     /// ```
     /// use burn::tensor::{Device, Int, Tensor, TensorData};
@@ -89,7 +84,6 @@ impl<const L: usize> RowBounds<L> {
     }
 }
 
-/// Maps of the indices, for all rows.
 struct Maps {
     map: IndexMap<Dispatch>,
     page: usize,
@@ -98,7 +92,6 @@ struct Maps {
 }
 
 impl Maps {
-    /// None without maps or rows.
     fn new<const D: usize, const L: usize, K: Ordered>(
         x: &Tensor<D, K>,
         bounds: &RowBounds<L>,
@@ -155,17 +148,15 @@ impl<const L: usize> From<Tensor<L, Int>> for RowBounds<L> {
     }
 }
 
-/// [`topk`](super::topk) of the elements of each row that exist: the first `lengths`, or those of
-/// a [`RowBounds`]. The others have no influence, even if NaN.
+/// [`topk`](super::topk) within lengths or [`RowBounds`]. Ignores other elements, even NaN.
 ///
-/// M is at most [`MAX_COLS`](super::MAX_COLS). A row of L elements selects min(k, L). Unused slots
-/// come last, with value 0, index -1 (`u32::MAX` for u32) and no gradient. Costs one more pass over
-/// the bounds, and one over the indices with offsets or pages. With starts, rows in registers are
-/// read by elements instead of vectors.
+/// M is at most [`MAX_COLS`](super::MAX_COLS). Rows of L elements select min(k, L). Unused slots
+/// come last: value 0, index -1 (`u32::MAX` for u32), no gradient. Costs a pass over bounds, and
+/// one over indices with offsets or pages.
 ///
 /// # Panics
 ///
-/// As [`topk`](super::topk), even if only k > M; also for other shapes or dtypes of the bounds.
+/// As [`topk`](super::topk), or if bounds do not fit.
 ///
 /// ```
 /// use burn::tensor::{Device, Int, Tensor, TensorData};
@@ -188,11 +179,11 @@ pub fn topk_ragged<const D: usize, const L: usize, K: Ordered>(
     or_panic("topk_ragged", try_topk_ragged(x, bounds, options, dim))
 }
 
-/// As [`topk_ragged`], with an error instead of a panic.
+/// Fallible [`topk_ragged`].
 ///
 /// # Errors
 ///
-/// [`TopkError`], before any launch.
+/// [`TopkError`].
 pub fn try_topk_ragged<const D: usize, const L: usize, K: Ordered>(
     x: Tensor<D, K>,
     bounds: impl Into<RowBounds<L>>,
@@ -204,7 +195,7 @@ pub fn try_topk_ragged<const D: usize, const L: usize, K: Ordered>(
     Ok((values, mapped(indices, maps)))
 }
 
-/// Indices of [`topk_ragged`]. No gradient.
+/// Indices of [`topk_ragged`].
 ///
 /// # Panics
 ///
@@ -230,11 +221,11 @@ pub fn argtopk_ragged<const D: usize, const L: usize, K: Ordered>(
     or_panic("argtopk_ragged", try_argtopk_ragged(x, bounds, options, dim))
 }
 
-/// As [`argtopk_ragged`], with an error instead of a panic.
+/// Fallible [`argtopk_ragged`].
 ///
 /// # Errors
 ///
-/// [`TopkError`], before any launch.
+/// [`TopkError`].
 pub fn try_argtopk_ragged<const D: usize, const L: usize, K: Ordered>(
     x: Tensor<D, K>,
     bounds: impl Into<RowBounds<L>>,
@@ -245,12 +236,11 @@ pub fn try_argtopk_ragged<const D: usize, const L: usize, K: Ordered>(
     Ok(mapped(positions(x, bounds, dim, spec), maps))
 }
 
-/// Sets all but the selected elements of [`topk_ragged`] to `+0`, as
-/// [`topk_mask`](super::topk_mask).
+/// [`topk_mask`](super::topk_mask) of what [`topk_ragged`] selects.
 ///
 /// # Panics
 ///
-/// As [`topk_ragged`]. Offsets and pages have no influence, but are checked.
+/// As [`topk_ragged`]; checks unused offsets and pages.
 ///
 /// ```
 /// use burn::tensor::{Device, Int, Tensor, TensorData};
@@ -272,11 +262,11 @@ pub fn topk_mask_ragged<const D: usize, const L: usize>(
     or_panic("topk_mask_ragged", try_topk_mask_ragged(x, bounds, options, dim))
 }
 
-/// As [`topk_mask_ragged`], with an error instead of a panic.
+/// Fallible [`topk_mask_ragged`].
 ///
 /// # Errors
 ///
-/// [`TopkError`], before any launch.
+/// [`TopkError`].
 pub fn try_topk_mask_ragged<const D: usize, const L: usize>(
     x: Tensor<D>,
     bounds: impl Into<RowBounds<L>>,
@@ -294,7 +284,7 @@ fn mapped<const D: usize>(indices: Tensor<D, Int>, maps: Option<Maps>) -> Tensor
     }
 }
 
-/// Checks a request; clamps the bounds and orders them as rows with `dim` last.
+/// Orders clamped bounds with `dim` last.
 fn prepare<const D: usize, const L: usize, K: Ordered>(
     x: &Tensor<D, K>,
     bounds: RowBounds<L>,
@@ -337,7 +327,7 @@ fn check_shape<const D: usize, const L: usize, K: Ordered>(
     }
 }
 
-/// None if there are no rows.
+/// None without rows.
 fn by_row<const D: usize, const L: usize, K: Ordered>(
     x: &Tensor<D, K>,
     bounds: Tensor<L, Int>,

@@ -1,5 +1,3 @@
-//! The only validation of selections.
-
 use burn::tensor::{AsIndex, DType, IntDType, Tensor, kind::Ordered};
 use sparsek_kernels::{
     KernelError,
@@ -9,16 +7,15 @@ use sparsek_kernels::{
 use super::{error::TopkError, small_int::is_small};
 use crate::ops::{TopkSpec, VectorSpec};
 
-/// Whether rows may exceed [`MAX_COLS`].
+/// Policy for rows over [`MAX_COLS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LongRows {
     Refused,
-    /// One row alone, by the exact method.
+    /// Allows one exact row.
     One,
 }
 
-/// Returns the dimension from the front, and the selection with indices of the device's default
-/// integer dtype.
+/// Returns the non-negative dimension and the selection.
 pub(crate) fn check<const D: usize, K: Ordered>(
     x: &Tensor<D, K>,
     options: &TopkOptions,
@@ -30,7 +27,7 @@ pub(crate) fn check<const D: usize, K: Ordered>(
     Ok((dim, TopkSpec { options: *options, index }))
 }
 
-/// As [`check`], for indices of the dtype `index`.
+/// [`check`] with a given `index` dtype.
 pub(crate) fn check_indexed<const D: usize, K: Ordered>(
     x: &Tensor<D, K>,
     options: &TopkOptions,
@@ -50,7 +47,6 @@ pub(crate) fn check_indexed<const D: usize, K: Ordered>(
     Ok(dim)
 }
 
-/// As [`check`], of one vector.
 pub(super) fn check_vector<K: Ordered>(
     x: &Tensor<1, K>,
     options: &VectorOptions,
@@ -62,7 +58,6 @@ pub(super) fn check_vector<K: Ordered>(
     Ok(VectorSpec { options: *options, index })
 }
 
-/// The dimension from the front.
 pub(crate) fn dimension<const D: usize>(dim: impl AsIndex) -> Result<usize, TopkError> {
     let (dim, rank) = (dim.as_index(), D as isize);
     if !(-rank..rank).contains(&dim) {
@@ -89,7 +84,6 @@ fn check_dtype<const D: usize, K: Ordered>(x: &Tensor<D, K>) -> Result<(), TopkE
     Ok(())
 }
 
-/// Elements that an index dtype can number.
 fn most_indices(dtype: IntDType) -> Result<usize, TopkError> {
     match dtype {
         IntDType::I64 => Ok(usize::MAX),
@@ -101,7 +95,6 @@ fn most_indices(dtype: IntDType) -> Result<usize, TopkError> {
     }
 }
 
-/// Adds the dimension and the shape to a refusal.
 fn refusal(error: KernelError, dim: usize, shape: &[usize]) -> TopkError {
     match error {
         KernelError::KTooLarge { k, cols } => {

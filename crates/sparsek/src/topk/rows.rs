@@ -1,5 +1,3 @@
-//! Top-k of whole rows.
-
 use burn::{
     backend::Dispatch,
     tensor::{AsIndex, Int, Tensor, kind::Ordered},
@@ -12,34 +10,30 @@ use super::{
 };
 use crate::ops::{Bounds, TopkOps, TopkSpec};
 
-/// The `k` greatest (or least) elements of each row and their indices, exact or by Algorithm 1 or 2
-/// of RTop-K (Xie et al., 2025; deviations in `docs/papers.md`).
+/// `k` greatest (or least) elements per row and their indices, exact or by RTop-K (Xie et al.,
+/// 2025; deviations in `docs/papers.md`).
 ///
 /// # Shapes
 ///
-/// - `x`: `[.., M, ..]` with M along `dim`; f32, f16, bf16, f64, i32, u32 or i64, or i8, i16, u8
-///   or u16, which are selected as i32. M is at most [`MAX_COLS`](super::MAX_COLS), except for one
-///   row with the exact method.
-/// - `dim`: as Burn's; negative values count from the end.
-/// - values, indices: `[.., k, ..]` in the dtype of `x` and the device's default integer dtype.
+/// - `x`: `[.., M, ..]`, M along `dim`, at most [`MAX_COLS`](super::MAX_COLS) except a single row
+///   by the exact method; f32, f16, bf16, f64, i32, u32, i64, i8, i16, u8 or u16.
+/// - `dim`: negative values count from the end.
+/// - values, indices: `[.., k, ..]`, in `x`'s dtype and the default integer dtype.
 ///
 /// # Guarantees
 ///
-/// Exactly k distinct elements in index order, or by value, then index. IEEE order with `-0 = +0`;
-/// NaN is greatest for the largest and last for the smallest; ties go to the lowest index, or by
-/// [`RowOptions`] to the highest. Deterministic to the bit; see `docs/guarantees.md`. The gradient
-/// is scattered to the selected elements.
+/// Exactly k distinct elements, by index, or by value then index. `-0 = +0`; NaN is greatest. Ties
+/// go to the lowest index, or the highest by [`RowOptions`]. Deterministic; see
+/// `docs/guarantees.md`. Gradients reach selected elements.
 ///
 /// # Cost
 ///
-/// With planes, one read of rows up to 32 elements per unit (1024 on CUDA), else one per search
-/// step. On GPUs, one row above 2^15 elements, or a few above 2^20: one read and about sqrt(k M)
-/// elements (Dr. Top-k: Gaihre et al., 2021).
+/// With planes, one read up to 32 elements per unit (1024 on CUDA), else one per search step. On
+/// GPUs, one row over 2^15 elements, or a few over 2^20: one read and about sqrt(k M) elements.
 ///
 /// # Panics
 ///
-/// With a [`TopkError`]: k > M, `dim` is out of range, M is too long, the device lacks the dtype,
-/// or the eps of [`Method::Precision`](super::Method::Precision) is negative or not finite.
+/// With a [`TopkError`], such as k > M.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -60,7 +54,7 @@ pub fn topk<const D: usize, K: Ordered>(
     or_panic("topk", try_topk(x, options, dim))
 }
 
-/// As [`topk`], with an error instead of a panic.
+/// Fallible [`topk`].
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -73,7 +67,7 @@ pub fn topk<const D: usize, K: Ordered>(
 ///
 /// # Errors
 ///
-/// [`TopkError`], before any launch.
+/// [`TopkError`].
 pub fn try_topk<const D: usize, K: Ordered>(
     x: Tensor<D, K>,
     options: impl Into<RowOptions>,
@@ -84,7 +78,6 @@ pub fn try_topk<const D: usize, K: Ordered>(
     Ok((ties.selected(values), ties.indices(indices)))
 }
 
-/// Values and indices of a checked request.
 pub(super) fn pairs<const D: usize, K: Ordered>(
     x: Tensor<D, K>,
     bounds: Bounds<Dispatch>,
@@ -110,7 +103,7 @@ pub(super) fn select<const D: usize, K: Ordered>(
     (Tensor::<D, K>::from_dispatch(values), Tensor::<D, Int>::from_dispatch(indices))
 }
 
-/// Indices of [`topk`]. No gradient.
+/// Indices of [`topk`].
 ///
 /// # Panics
 ///
@@ -133,11 +126,11 @@ pub fn argtopk<const D: usize, K: Ordered>(
     or_panic("argtopk", try_argtopk(x, options, dim))
 }
 
-/// As [`argtopk`], with an error instead of a panic.
+/// Fallible [`argtopk`].
 ///
 /// # Errors
 ///
-/// [`TopkError`], before any launch.
+/// [`TopkError`].
 pub fn try_argtopk<const D: usize, K: Ordered>(
     x: Tensor<D, K>,
     options: impl Into<RowOptions>,
@@ -147,7 +140,6 @@ pub fn try_argtopk<const D: usize, K: Ordered>(
     Ok(ties.indices(positions(ties.rows(x), Bounds::Whole, ties.dim, spec)))
 }
 
-/// Indices of a checked request.
 pub(super) fn positions<const D: usize, K: Ordered>(
     x: Tensor<D, K>,
     bounds: Bounds<Dispatch>,

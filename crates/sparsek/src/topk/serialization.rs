@@ -1,5 +1,3 @@
-//! Options as JSON.
-
 use rstest::rstest;
 use sparsek_kernels::{
     distance::{self, Metric},
@@ -8,7 +6,6 @@ use sparsek_kernels::{
 
 use super::ties::{RowOptions, TieBreak};
 
-/// Serializes and reads back.
 fn again<T: serde::Serialize + serde::de::DeserializeOwned>(value: &T) -> (String, T) {
     let text = serde_json::to_string(value).unwrap();
     let read = serde_json::from_str(&text).unwrap();

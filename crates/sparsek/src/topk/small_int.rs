@@ -1,4 +1,4 @@
-//! Integers below 32 bits, which are selected as i32: conversion keeps their order and values.
+//! Selects small integers as i32, which keeps order.
 
 use burn::{
     backend::{Dispatch, ops::IntTensorOps, tensor::IntTensor},
@@ -9,14 +9,12 @@ pub(super) fn is_small(dtype: DType) -> bool {
     matches!(dtype, DType::I8 | DType::I16 | DType::U8 | DType::U16)
 }
 
-/// Converts small integers to i32.
 pub(super) fn to_i32<const D: usize, K: Ordered>(x: Tensor<D, K>) -> IntTensor<Dispatch> {
     let small = is_small(x.dtype());
     let x = x.into_dispatch();
     if small { Dispatch::int_cast(x, IntDType::I32) } else { x }
 }
 
-/// Converts values selected from [`to_i32`] of a tensor of `dtype` back.
 pub(super) fn from_i32(values: IntTensor<Dispatch>, dtype: DType) -> IntTensor<Dispatch> {
     if is_small(dtype) { Dispatch::int_cast(values, dtype.into()) } else { values }
 }

@@ -1,5 +1,3 @@
-//! Ties to the highest index: a selection from reversed rows.
-
 use burn::tensor::{AsIndex, Int, Tensor, kind::Ordered};
 use sparsek_kernels::topk::TopkOptions;
 
@@ -9,32 +7,32 @@ use super::{
 };
 use crate::ops::TopkSpec;
 
-/// Which of equal elements are selected.
+/// Choice among equal elements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum TieBreak {
-    /// Those of the lowest index.
+    /// Lowest index.
     #[default]
     Lowest,
-    /// Those of the highest index.
+    /// Highest index.
     Highest,
 }
 
-/// [`TopkOptions`], and which of equal elements are selected.
+/// [`TopkOptions`] with a tie rule.
 ///
-/// [`topk`](super::topk), [`argtopk`](super::argtopk) and the masks of whole rows take it. A
-/// reference to [`TopkOptions`] means [`TieBreak::Lowest`], which all other selections follow.
+/// For [`topk`](super::topk), [`argtopk`](super::argtopk) and masks of whole rows. `&TopkOptions`
+/// converts with [`TieBreak::Lowest`], the rule of other selections.
 ///
 /// # Guarantees
 ///
-/// [`TieBreak::Highest`] selects as from the reversed row. Output stays in index order; sorted, it
-/// lists equal values by highest index first. All NaN are equal, −0 equals +0. Approximate methods
-/// take the last elements above their bound instead of the first. Gradients as ever.
+/// [`TieBreak::Highest`] selects as from reversed rows. Output stays in index order; sorted, equal
+/// values list the highest index first. Approximate methods take the last elements above their
+/// bound.
 ///
 /// # Cost
 ///
-/// [`TieBreak::Highest`] adds a pass over the rows, two for [`topk_mask`](super::topk_mask), and
-/// passes over the selected elements.
+/// [`TieBreak::Highest`] adds passes over rows (one, or two for [`topk_mask`](super::topk_mask))
+/// and selected elements.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -49,14 +47,14 @@ pub enum TieBreak {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct RowOptions {
-    /// What to select from each row.
+    /// Selection per row.
     pub options: TopkOptions,
-    /// Which of equal elements. Default: [`TieBreak::Lowest`].
+    /// Tie rule. Default: [`TieBreak::Lowest`].
     pub tie_break: TieBreak,
 }
 
 impl RowOptions {
-    /// Ties go to the lowest index.
+    /// Uses [`TieBreak::Lowest`].
     pub fn new(options: TopkOptions) -> Self {
         Self { options, tie_break: TieBreak::Lowest }
     }
@@ -67,24 +65,23 @@ impl RowOptions {
     }
 }
 
-// Not of values: Clippy would refuse the reference in each call.
+// Not by value: Clippy would reject references in calls.
 impl From<&TopkOptions> for RowOptions {
     fn from(options: &TopkOptions) -> Self {
         Self::new(*options)
     }
 }
 
-/// How a checked request breaks ties.
 pub(super) struct Ties {
-    /// Dimension from the front.
+    /// Non-negative dimension.
     pub dim: usize,
-    /// Last index of the rows, if they are reversed.
+    /// Last index of reversed rows.
     last: Option<i64>,
     sorted: bool,
 }
 
 impl Ties {
-    /// Reverses rows, before the selection and back.
+    /// Reverses rows, both ways.
     pub fn rows<const D: usize, K: Ordered>(&self, x: Tensor<D, K>) -> Tensor<D, K> {
         match self.last {
             Some(_) => x.flip([self.dim]),
@@ -92,12 +89,12 @@ impl Ties {
         }
     }
 
-    /// Restores the order of selected elements.
+    /// Reverses unsorted results back.
     pub fn selected<const D: usize, K: Ordered>(&self, selected: Tensor<D, K>) -> Tensor<D, K> {
         if self.sorted { selected } else { self.rows(selected) }
     }
 
-    /// Numbers and orders selected indices as in `x`.
+    /// Maps indices to `x`.
     pub fn indices<const D: usize>(&self, indices: Tensor<D, Int>) -> Tensor<D, Int> {
         match self.last {
             Some(last) => self.selected(indices.full_like(last) - indices),
@@ -106,7 +103,6 @@ impl Ties {
     }
 }
 
-/// Checks a request for whole rows.
 pub(super) fn check_rows<const D: usize, K: Ordered>(
     x: &Tensor<D, K>,
     options: impl Into<RowOptions>,
@@ -115,7 +111,7 @@ pub(super) fn check_rows<const D: usize, K: Ordered>(
     let RowOptions { options, tie_break } = options.into();
     let (dim, spec) = check(x, &options, dim, LongRows::One)?;
     let shape = x.dims();
-    // Without elements there are no ties.
+    // Empty tensors have no ties.
     let reverses = tie_break == TieBreak::Highest && options.k > 0 && !shape.contains(&0);
     let last = reverses.then(|| shape[dim] as i64 - 1);
     Ok((Ties { dim, last, sorted: options.sorted }, spec))

@@ -1,5 +1,3 @@
-//! Top-k of one vector, with every option of Dr. Top-k.
-
 use burn::{
     backend::Dispatch,
     tensor::{Int, Tensor, kind::Ordered},
@@ -13,26 +11,25 @@ use super::{
 };
 use crate::ops::TopkOps;
 
-/// The `k` greatest (or least) elements of a vector and their indices, by Dr. Top-k (Gaihre et al.,
-/// SC 2021).
+/// `k` greatest (or least) elements of a vector and their indices, by Dr. Top-k (Gaihre et al.,
+/// 2021).
 ///
-/// The result, dtypes and gradient are those of an exact [`topk`](super::topk), which comes here by
-/// itself for long vectors. `options.strategy` sets the length of subranges (2^α), the delegates
-/// per subrange (β), filter, selections and thresholds; it changes the time only. Flex ignores it.
+/// Equals exact [`topk`](super::topk), which uses it for long vectors. `options.strategy` only
+/// affects time: subrange length (2^α), delegates per subrange (β, 1 to 4), filter, selections
+/// and thresholds. Flex ignores it.
 ///
 /// # Shapes
 ///
-/// - `x`: `[n]`, as long as the device's default integer dtype can number.
+/// - `x`: `[n]`, within the default integer dtype.
 /// - values, indices: `[k]`.
 ///
 /// # Cost
 ///
-/// On devices, one read of the vector, then selections from β·n/2^α delegates and k·2^α elements.
+/// On devices, one read, then selections from β·n/2^α delegates and k·2^α elements.
 ///
 /// # Panics
 ///
-/// With a [`TopkError`]: k > n, n is too long, the device lacks the dtype, or other than 1 to 4
-/// delegates. A strategy that the device cannot run panics when it is launched.
+/// With a [`TopkError`], or at launch if the device cannot run the strategy.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -53,11 +50,11 @@ pub fn topk_vector<K: Ordered>(
     or_panic("topk_vector", try_topk_vector(x, options))
 }
 
-/// As [`topk_vector`], with an error instead of a panic.
+/// Fallible [`topk_vector`].
 ///
 /// # Errors
 ///
-/// [`TopkError`], before any launch.
+/// [`TopkError`].
 pub fn try_topk_vector<K: Ordered>(
     x: Tensor<1, K>,
     options: &VectorOptions,

@@ -1,5 +1,3 @@
-//! Tokens sorted by expert, and back.
-
 use burn::tensor::{Bool, DType, Int, Tensor, ops::IndexingUpdateOp};
 
 use crate::{
@@ -8,18 +6,13 @@ use crate::{
     topk::{TopkOptions, argtopk},
 };
 
-/// Where the copies of tokens go, so that those of an expert are neighbors.
+/// Token copies grouped by expert.
 ///
-/// Each of `tokens · k` copies has a row of its own, in the order of expert, token, slot. Stable,
-/// deterministic, gradients included, and computed on the device.
+/// Each of `tokens · k` copies gets a row, ordered by expert, token, slot. Deterministic. Only
+/// [`padded`](Self::padded) makes the host wait.
 ///
-/// | made by | rows of expert e | reads by the host |
-/// |---|---|---|
-/// | [`sorted`](Self::sorted) | `offsets[e] ..` as many as it has | none |
-/// | [`with_capacity`](Self::with_capacity) | `e · capacity .. (e + 1) · capacity` | none |
-/// | [`padded`](Self::padded) | as with the greatest count as capacity | one number |
-///
-/// Costs one sort of `tokens · k` expert numbers, and a sum over `tokens · experts` to count.
+/// `experts` arguments: `[tokens, k]`, below `count`. Costs a sort of `tokens · k` numbers and a
+/// sum over `tokens · experts`.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -39,19 +32,17 @@ use crate::{
 /// ```
 #[derive(Clone, Debug)]
 pub struct MoeDispatch {
-    /// Row of each copy, all distinct; dropped copies have rows from `rows` on. `[tokens, k]`.
+    /// `[tokens, k]`, distinct; dropped copies start at `rows`.
     slots: Tensor<2, Int>,
     counts: Tensor<1, Int>,
     offsets: Tensor<1, Int>,
     rows: usize,
-    /// Rows behind `rows` that dropped copies may take.
+    /// Extra rows for dropped copies.
     spare: usize,
 }
 
 impl MoeDispatch {
-    /// Rows without padding: `tokens · k`, sorted by expert. Drops nothing.
-    ///
-    /// `experts`: `[tokens, k]`, numbers below `count`.
+    /// Uses `tokens · k` rows. Drops nothing.
     pub fn sorted(experts: &Tensor<2, Int>, count: usize) -> Self {
         let order = Order::new(experts, count);
         let copies = experts.shape().num_elements();
@@ -64,20 +55,13 @@ impl MoeDispatch {
         }
     }
 
-    /// `capacity` rows per expert, 0 where it has fewer copies. Drops copies beyond, last tokens
-    /// first.
-    ///
-    /// `experts`: `[tokens, k]`, numbers below `count`.
+    /// Uses `capacity` rows per expert, padded with 0. Drops excess copies, last tokens first.
     pub fn with_capacity(experts: &Tensor<2, Int>, count: usize, capacity: usize) -> Self {
         let order = Order::new(experts, count);
         Self::limited(experts, count, capacity, order, true)
     }
 
-    /// As [`with_capacity`](Self::with_capacity) with the greatest count, so drops nothing.
-    ///
-    /// Reads this count: the host waits for the device once.
-    ///
-    /// `experts`: `[tokens, k]`, numbers below `count`.
+    /// Uses the greatest count as capacity: drops nothing. The host reads it.
     pub fn padded(experts: &Tensor<2, Int>, count: usize) -> Self {
         let order = Order::new(experts, count);
         let greatest = match count {
@@ -122,7 +106,7 @@ impl MoeDispatch {
         self.rows
     }
 
-    /// Copies routed to each expert, dropped ones included: `[experts]`.
+    /// Copies per expert, also dropped: `[experts]`.
     pub fn counts(&self) -> Tensor<1, Int> {
         self.counts.clone()
     }
@@ -132,20 +116,19 @@ impl MoeDispatch {
         self.offsets.clone()
     }
 
-    /// Row of each copy: `[tokens, k]`. Dropped copies have rows from [`rows`](Self::rows) on.
+    /// Row per copy: `[tokens, k]`; at least [`rows`](Self::rows) if dropped.
     pub fn slots(&self) -> Tensor<2, Int> {
         self.slots.clone()
     }
 
-    /// True for copies that have a row: `[tokens, k]`.
+    /// True unless dropped: `[tokens, k]`.
     pub fn kept(&self) -> Tensor<2, Bool> {
         self.slots.clone().lower_elem(self.rows as i64)
     }
 
-    /// Copies tokens to the rows of their experts: `[tokens, width]` → `[rows, width]`.
+    /// Copies tokens: `[tokens, width]` → `[rows, width]`.
     ///
-    /// Differentiable. Panics for another number of tokens. Holds `tokens · k` more rows if copies
-    /// may be dropped.
+    /// Differentiable. With capacity, allocates `tokens · k` more rows.
     pub fn dispatch(&self, x: Tensor<2>) -> Tensor<2> {
         let ([tokens, k], [found, width]) = (self.slots.dims(), x.dims());
         assert!(found == tokens, "MoeDispatch::dispatch: {found} tokens, but experts of {tokens}");
@@ -160,8 +143,7 @@ impl MoeDispatch {
 
     /// `result[t] = Σ_j weights[t, j] · y[row of copy (t, j)]`; dropped copies weigh 0.
     ///
-    /// `y`: `[rows, width]`, `weights`: `[tokens, k]` → `[tokens, width]`. Differentiable in both.
-    /// Panics for other shapes.
+    /// `y`: `[rows, width]`, `weights`: `[tokens, k]` → `[tokens, width]`. Differentiable.
     pub fn combine(&self, y: Tensor<2>, weights: Tensor<2>) -> Tensor<2> {
         let ([tokens, k], [found, width]) = (self.slots.dims(), y.dims());
         assert!(found == self.rows, "MoeDispatch::combine: {found} rows instead of {}", self.rows);
@@ -191,13 +173,12 @@ impl MoeDispatch {
     }
 }
 
-/// Copies of tokens in the order of their experts.
 struct Order {
-    /// Of each copy: `[tokens · k]`.
+    /// `[tokens · k]`
     position: Tensor<1, Int>,
-    /// Of each expert: `[experts]`.
+    /// `[experts]`
     counts: Tensor<1, Int>,
-    /// Positions of the first copies: `[experts]`.
+    /// `[experts]`
     offsets: Tensor<1, Int>,
 }
 
@@ -213,7 +194,7 @@ impl Order {
             };
         }
         let options = TopkOptions::new(copies).with_largest(false).with_sorted(true);
-        // Equal experts stay in order: ties go to the lowest index.
+        // Ties keep their order.
         let sorted = argtopk(experts.clone().reshape([copies]), &options, 0);
         let places = Tensor::<1, Int>::arange(0..copies as i64, (&sorted.device(), sorted.dtype()));
         let position = places.zeros_like().scatter_nd(
@@ -229,10 +210,10 @@ impl Order {
     }
 }
 
-/// Tokens whose counts f32 adds exactly.
+/// Counts are exact in f32 up to this.
 const EXACT: usize = 1 << 24;
 
-/// How often each expert occurs: `[tokens, k]` → `[count]`.
+/// `[tokens, k]` → `[count]`.
 pub(super) fn expert_counts(experts: &Tensor<2, Int>, count: usize) -> Tensor<1, Int> {
     let [tokens, k] = experts.dims();
     let device = experts.device();
@@ -263,7 +244,7 @@ mod tests {
     const EXPERTS: usize = 4;
     const WIDTH: usize = 3;
 
-    /// Two distinct experts a token; expert 2 is never chosen.
+    /// Expert 2 is never chosen.
     fn experts(device: &Device) -> (Vec<usize>, Tensor<2, Int>) {
         let host = [1, 0, 3, 1, 0, 1, 1, 3, 3, 0, 1, 0, 0, 3];
         let data = TensorData::new(host.map(|e| e as i64).to_vec(), [TOKENS, 2]);
@@ -288,7 +269,6 @@ mod tests {
         }
     }
 
-    /// Copies in each row, and the first row of each expert.
     fn oracle(mode: Mode, experts: &[usize]) -> (Vec<Option<usize>>, Vec<i64>) {
         let of = |e| (0..experts.len()).filter(move |&copy| experts[copy] == e);
         let greatest = (0..EXPERTS).map(|e| of(e).count()).max().unwrap();

@@ -1,5 +1,3 @@
-//! Mixtures of experts: router, dispatch of tokens, and the whole layer.
-
 mod dispatch;
 mod router;
 mod sparse_moe;

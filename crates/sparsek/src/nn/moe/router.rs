@@ -1,5 +1,3 @@
-//! Router of a mixture of experts.
-
 use burn::{
     config::Config,
     module::{Module, RunningState},
@@ -17,12 +15,12 @@ use crate::{
     topk::{TopkOptions, argtopk, topk, topk_bool_mask},
 };
 
-/// How scores come from logits.
+/// Maps logits to scores.
 #[derive(Config, Copy, Debug, PartialEq, Eq)]
 pub enum Gate {
-    /// `softmax` over all experts.
+    /// `softmax` over experts.
     Softmax,
-    /// `sigmoid` of each.
+    /// `sigmoid` per expert.
     Sigmoid,
 }
 
@@ -32,36 +30,37 @@ pub enum Gate {
 /// .with_selection_bias(true).with_groups(8).with_kept_groups(4).with_scale(2.5)`.
 #[derive(Config, Debug, PartialEq)]
 pub struct TopkRouterConfig {
-    /// Width of tokens.
+    /// Token width.
     pub d_model: usize,
     /// Number of experts.
     pub experts: usize,
-    /// Experts of a token.
+    /// Experts per token.
     pub k: usize,
-    /// Scores from logits. Default: softmax.
+    /// Score function. Default: softmax.
     #[config(default = "Gate::Softmax")]
     pub gate: Gate,
-    /// Adds a bias to scores for the selection only. Default: false.
+    /// Biases selection only, not weights. Default: false.
     #[config(default = false)]
     pub selection_bias: bool,
-    /// Groups of equal size, of neighboring experts. Default: 1.
+    /// Equal groups of neighboring experts. Default: 1.
     #[config(default = 1)]
     pub groups: usize,
-    /// Groups that a token may use. Default: 1.
+    /// Groups per token. Default: 1.
     #[config(default = 1)]
     pub kept_groups: usize,
-    /// Divides the weights of a token by their sum. Default: true.
+    /// Divides weights by their sum. Default: true.
     #[config(default = true)]
     pub renormalize: bool,
-    /// Factor of the weights. Default: 1.
+    /// Weight factor. Default: 1.
     #[config(default = 1.0)]
     pub scale: f64,
 }
 
 impl TopkRouterConfig {
-    /// Initializes the projection as Burn's `Linear` without bias, and the selection bias with 0.
+    /// Initializes a `Linear` without bias and a zero selection bias.
     ///
-    /// Panics if k is 0, groups do not divide the experts, or the kept groups have less than k.
+    /// Panics unless groups divide the experts, `kept_groups ≤ groups`, and k is positive and
+    /// within kept experts.
     pub fn init(&self, device: &Device) -> TopkRouter {
         let Self { experts, k, groups, .. } = *self;
         assert!(
@@ -97,14 +96,12 @@ impl TopkRouterConfig {
 /// Routes each token to k experts.
 ///
 /// - `scores = gate(x · W)`
-/// - `experts = topk(scores + bias)`, only within the `kept_groups` groups in which the two best
-///   biased scores have the greatest sum
-/// - `weights = scale · scores[experts]`, first divided by their sum if `renormalize`
+/// - `experts = topk(scores + bias)` within the `kept_groups` groups whose two best biased scores
+///   have the greatest sum
+/// - `weights = scale · scores[experts]`, divided by their sum if `renormalize`
 ///
-/// Shazeer et al., 2017; Fedus et al., *Switch Transformers*, 2022 (balance loss); Zoph et al.,
-/// *ST-MoE*, 2022 (z loss); DeepSeek-AI, *DeepSeek-V3*, 2024 (bias and groups).
-///
-/// The gradient reaches x and W through weights and losses; bias and selection have none.
+/// Gradients reach x and W through weights and losses. Shazeer et al., 2017; balance loss: Fedus et
+/// al., 2022; z loss: Zoph et al., 2022; bias and groups: DeepSeek-V3, 2024.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -133,29 +130,29 @@ pub struct TopkRouter {
     scale: f64,
 }
 
-/// Experts, weights and losses of a batch of tokens.
+/// Experts, weights and losses.
 #[derive(Clone, Debug)]
 pub struct Routing {
-    /// Weights of the experts: `[tokens, k]`.
+    /// Expert weights: `[tokens, k]`.
     pub weights: Tensor<2>,
     /// Experts, best first: `[tokens, k]`.
     pub experts: Tensor<2, Int>,
-    /// Tokens of each expert: `[experts]`.
+    /// Tokens per expert: `[experts]`.
     pub counts: Tensor<1, Int>,
-    /// `E Σ_e f[e] P[e]` with the share f of the token copies and the mean normalized score P of
-    /// an expert: `[1]`. It is 1 if both are uniform. NaN without tokens.
+    /// `E Σ_e f[e] P[e]`: `[1]`, with shares of copies f and mean normalized scores P. NaN without
+    /// tokens.
     pub balance_loss: Tensor<1>,
     /// Mean of `(log Σ exp(logits))²`: `[1]`. NaN without tokens.
     pub z_loss: Tensor<1>,
 }
 
 impl TopkRouter {
-    /// Routes tokens, `[tokens, d_model]`; panics for another width.
+    /// Routes tokens, `[tokens, d_model]`.
     pub fn forward(&self, x: Tensor<2>) -> Routing {
         self.route(linear(x, self.projection.weight.val(), None))
     }
 
-    /// Routes by logits, `[tokens, experts]`; panics for another width.
+    /// Routes by logits, `[tokens, experts]`.
     pub fn route(&self, logits: Tensor<2>) -> Routing {
         let [tokens, width] = logits.dims();
         assert!(
@@ -186,10 +183,9 @@ impl TopkRouter {
         Routing { weights: weights * self.scale, experts, counts, balance_loss, z_loss }
     }
 
-    /// Moves the selection bias of each expert by `rate` towards the mean load.
+    /// Moves biases by `rate` towards the mean load. Call after each training step.
     ///
-    /// `counts`: `[experts]`, of [`Routing`]. Balances without a loss, after each step of training.
-    /// Wang et al., *Auxiliary-Loss-Free Load Balancing*, 2024. Panics without selection bias.
+    /// `counts`: `[experts]`, from [`Routing`]. Panics without selection bias. Wang et al., 2024.
     pub fn update_bias(&self, counts: Tensor<1, Int>, rate: f64) {
         let state = self.bias.as_ref();
         let state = state.expect("TopkRouter::update_bias: the router has no selection bias");
@@ -199,7 +195,7 @@ impl TopkRouter {
         state.update((bias - surplus.sign() * rate).detach());
     }
 
-    /// Selection bias, `[experts]`, if there is one.
+    /// Selection bias, if any: `[experts]`.
     pub fn selection_bias(&self) -> Option<Tensor<1>> {
         self.bias.as_ref().map(RunningState::value_sync)
     }
@@ -225,7 +221,7 @@ impl TopkRouter {
     }
 }
 
-/// Least divisor: sums of sigmoids may underflow. Exists in f16.
+/// Least divisor: sigmoid sums may underflow. Exists in f16.
 const TINY: f64 = 1e-7;
 
 #[cfg(all(test, feature = "flex"))]
@@ -247,7 +243,6 @@ mod tests {
             .with_selection_bias(true)
     }
 
-    /// Experts, weights, balance loss and z loss of one token's logits.
     fn oracle(
         logits: &[f64],
         bias: &[f64],

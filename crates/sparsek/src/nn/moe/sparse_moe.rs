@@ -1,5 +1,3 @@
-//! Mixture of two-layer MLPs.
-
 use burn::{
     config::Config,
     module::{Module, Param},
@@ -15,33 +13,33 @@ use super::{
     router::{Routing, TopkRouter, TopkRouterConfig},
 };
 
-/// MLP of an expert.
+/// Expert MLP.
 #[derive(Config, Copy, Debug, PartialEq, Eq)]
 pub enum Expert {
     /// `gelu(x W₁) W₂`.
     Gelu,
-    /// `(silu(x W₁) ⊙ x W₃) W₂`.
+    /// `(silu(x W₁) ⊙ x W₃) W₂` (Shazeer, 2020).
     SwiGlu,
 }
 
 /// Configuration of [`SparseMoe`].
 #[derive(Config, Debug, PartialEq)]
 pub struct SparseMoeConfig {
-    /// Router; gives the width and number of experts.
+    /// Router, with width and expert count.
     pub router: TopkRouterConfig,
-    /// Width within an expert.
+    /// Hidden width.
     pub d_hidden: usize,
-    /// MLP of the experts. Default: SwiGLU.
+    /// Expert MLP. Default: SwiGLU.
     #[config(default = "Expert::SwiGlu")]
     pub expert: Expert,
-    /// Rows of an expert over the mean `tokens · k / experts`. Default: none, which drops nothing.
+    /// Rows per expert over `tokens · k / experts`. Default: unlimited.
     pub capacity_factor: Option<f64>,
 }
 
 impl SparseMoeConfig {
-    /// Initializes router and experts, each as Burn's `Linear` without bias.
+    /// Initializes weights as `Linear` without bias.
     ///
-    /// Panics as [`TopkRouterConfig::init`], or if the capacity factor is not a positive number.
+    /// Panics as [`TopkRouterConfig::init`], or unless the capacity factor is positive and finite.
     pub fn init(&self, device: &Device) -> SparseMoe {
         if let Some(factor) = self.capacity_factor {
             assert!(factor.is_finite() && factor > 0.0, "SparseMoe: a capacity factor of {factor}");
@@ -62,15 +60,11 @@ impl SparseMoeConfig {
     }
 }
 
-/// A mixture of MLPs that computes routed tokens only: `y[t] = Σ_j w[t, j] · mlp_{e[t, j]}(x[t])`.
+/// Mixture of MLPs: `y[t] = Σ_j w[t, j] · mlp_{e[t, j]}(x[t])`.
 ///
-/// Copies of tokens are padded to equal counts per expert; all experts run as one batched product.
-/// With a capacity factor c, each expert has `⌈c · tokens · k / experts⌉` rows, at most `tokens`;
-/// copies beyond weigh 0. Without, the greatest count is the capacity, which **the host reads once
-/// per call**; skewed routes then cost `experts · greatest` rows.
-///
-/// Gradients reach tokens, experts and, by weights and losses, the router. Shazeer et al., 2017;
-/// Fedus et al., *Switch Transformers*, 2022; Shazeer, *GLU Variants*, 2020.
+/// Pads experts to equal counts for one batched product. With capacity factor c, experts have
+/// `⌈c · tokens · k / experts⌉` rows, at most `tokens`; excess copies weigh 0. Otherwise
+/// **the host reads the greatest count per call**; skewed routes cost `experts · greatest` rows.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -91,7 +85,7 @@ pub struct SparseMoe {
     pub router: TopkRouter,
     /// W₁: `[experts, d_model, d_hidden]`.
     pub w_in: Param<Tensor<3>>,
-    /// W₃, of SwiGLU: `[experts, d_model, d_hidden]`.
+    /// W₃ for SwiGLU: `[experts, d_model, d_hidden]`.
     pub w_gated: Option<Param<Tensor<3>>>,
     /// W₂: `[experts, d_hidden, d_model]`.
     pub w_out: Param<Tensor<3>>,
@@ -99,9 +93,7 @@ pub struct SparseMoe {
 }
 
 impl SparseMoe {
-    /// `[tokens, d_model]` → `[tokens, d_model]`, and the routes with their losses.
-    ///
-    /// Panics for another width.
+    /// `[tokens, d_model]` → same shape, and the routing.
     pub fn forward(&self, x: Tensor<2>) -> (Tensor<2>, Routing) {
         let [tokens, width] = x.dims();
         let [experts, ..] = self.w_in.dims();
@@ -111,7 +103,7 @@ impl SparseMoe {
             None => MoeDispatch::padded(&routing.experts, experts),
             Some(factor) => {
                 let capacity = (factor * (tokens * k) as f64 / experts as f64).ceil() as usize;
-                // The experts of a token are distinct.
+                // Experts are distinct per token.
                 MoeDispatch::with_capacity(&routing.experts, experts, capacity.min(tokens))
             }
         };
@@ -126,7 +118,7 @@ impl SparseMoe {
         (dispatch.combine(y, routing.weights.clone()), routing)
     }
 
-    /// Applies expert e to the rows `x[e]`: `[experts, rows, d_model]`.
+    /// `[experts, rows, d_model]` → same shape.
     fn experts(&self, x: Tensor<3>) -> Tensor<3> {
         let hidden = x.clone().matmul(self.w_in.val());
         let hidden = match &self.w_gated {
@@ -158,7 +150,6 @@ mod tests {
         double(config.init(device))
     }
 
-    /// Integrates the density by Simpson's rule.
     fn normal_cdf(x: f64) -> f64 {
         let density = |t: f64| (-t * t / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt();
         let (steps, mut sum) = (2000, density(0.0) + density(x));

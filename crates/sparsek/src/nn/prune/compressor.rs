@@ -1,5 +1,3 @@
-//! Compressed gradients with error feedback.
-
 use burn::{
     config::Config,
     tensor::{Int, Tensor, ops::IndexingUpdateOp},
@@ -10,16 +8,16 @@ use crate::topk::{TopkOptions, argtopk, mask_at};
 /// Configuration of [`TopkCompressor`].
 #[derive(Config, Copy, Debug, PartialEq)]
 pub struct TopkCompressorConfig {
-    /// Share of the elements that is sent, in (0, 1]; at least one element.
+    /// Share of elements sent, in (0, 1]; at least one.
     pub share: f64,
-    /// Factor of the momentum correction, in `[0, 1)`. Default: none, which sends plain gradients.
+    /// Momentum correction, in `[0, 1)`. Default: none.
     pub momentum: Option<f64>,
 }
 
 impl TopkCompressorConfig {
-    /// Makes a compressor for one parameter, without a residual.
+    /// Makes a compressor.
     ///
-    /// Panics if the share is outside (0, 1], or the momentum outside `[0, 1)`.
+    /// Panics if share or momentum is out of range.
     pub fn init(&self) -> TopkCompressor {
         assert!(
             self.share > 0.0 && self.share <= 1.0,
@@ -36,15 +34,12 @@ impl TopkCompressorConfig {
     }
 }
 
-/// Sends the k elements of greatest magnitude of a gradient; keeps the rest for later steps.
+/// Sends a gradient's k greatest magnitudes; keeps the rest for later steps.
 ///
-/// - `v ← v + g`; sends the k greatest of |v| and sets them to 0 in v (Stich et al., *Sparsified
-///   SGD with Memory*, NeurIPS 2018)
-/// - with momentum: `u ← m u + g; v ← v + u`; sets sent elements to 0 in u, too (Lin et al., *Deep
-///   Gradient Compression*, ICLR 2018)
+/// - `v ← v + g`; sends the k greatest |v| and zeroes them (Stich et al., 2018)
+/// - with momentum: `u ← m u + g; v ← v + u`; also zeroes u (Lin et al., 2018)
 ///
-/// Each worker and parameter has its own; workers exchange and add what [`SparseGradient`] holds.
-/// Ties and NaN as in [`crate::topk`]. Costs a selection, a scatter and three passes.
+/// Use one per worker and parameter; workers add [`SparseGradient`]s.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -70,9 +65,9 @@ pub struct TopkCompressor {
 }
 
 impl TopkCompressor {
-    /// Adds the gradient to the residual and takes the greatest elements from it.
+    /// Adds a gradient and takes the greatest elements, detached.
     ///
-    /// Outside autodiff. Panics without elements, or if their number or dtype changes.
+    /// Panics without elements, or if number or dtype changes.
     pub fn compress<const D: usize>(&mut self, gradient: Tensor<D>) -> SparseGradient {
         let shape = gradient.dims();
         let elements = shape.iter().product::<usize>();
@@ -106,26 +101,26 @@ impl TopkCompressor {
         }
     }
 
-    /// Sum of what has not been sent: `[elements]`; none before the first gradient.
+    /// Unsent sum: `[elements]`, or none yet.
     pub fn residual(&self) -> Option<Tensor<1>> {
         let residual = self.residual.as_ref()?;
         Some(residual.clone().reshape([residual.dims()[1]]))
     }
 }
 
-/// The elements of a gradient that are sent.
+/// Sent elements of a gradient.
 #[derive(Clone, Debug)]
 pub struct SparseGradient {
     /// Values: `[k]`.
     pub values: Tensor<1>,
-    /// Their places in the flattened gradient, ascending and distinct: `[k]`.
+    /// Flattened positions, ascending, distinct: `[k]`.
     pub indices: Tensor<1, Int>,
-    /// Shape of the gradient.
+    /// Gradient shape.
     pub shape: Vec<usize>,
 }
 
 impl SparseGradient {
-    /// The gradient, 0 elsewhere. Panics for another rank.
+    /// Dense gradient. Panics for another rank.
     pub fn decompress<const D: usize>(&self) -> Tensor<D> {
         let shape: [usize; D] =
             self.shape.as_slice().try_into().unwrap_or_else(|_| {
@@ -182,7 +177,6 @@ mod tests {
         }
     }
 
-    /// Descends a quadratic of unequal curvatures, one element of ten a step.
     #[rstest]
     fn error_feedback_reaches_the_minimum(device: Device) {
         let curvatures: Vec<f64> = random(10, 3).into_iter().map(|x| 1.0 + x * x / 4.0).collect();

@@ -1,20 +1,17 @@
-//! Masks of the weights to keep.
-
 use burn::tensor::{Bool, Tensor};
 
 use crate::topk::{TopkOptions, topk_bool_mask};
 
-/// How many elements a mask keeps.
+/// Number of elements to keep.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kept {
-    /// This number.
+    /// Absolute number.
     Count(usize),
-    /// This share, in `[0, 1]`, rounded to the nearest number.
+    /// Share in `[0, 1]`, rounded to nearest.
     Share(f64),
 }
 
 impl Kept {
-    /// Number kept of `length` elements.
     fn of(self, operation: &str, length: usize) -> usize {
         match self {
             Self::Count(count) => {
@@ -32,11 +29,9 @@ impl Kept {
     }
 }
 
-/// True at the elements of greatest magnitude of the whole tensor: the shape of `weight`.
+/// True at the greatest magnitudes of the tensor; same shape. Han et al., 2015.
 ///
-/// Ties go to the lowest index, NaN is greatest. No gradient. Costs a selection and a scatter.
-/// Panics if more is kept than exists, or a share is outside `[0, 1]`. Han et al., *Learning both
-/// Weights and Connections*, NeurIPS 2015.
+/// Panics if more is kept than exists, or a share is outside `[0, 1]`.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -59,11 +54,11 @@ pub fn magnitude_mask<const D: usize>(weight: Tensor<D>, kept: Kept) -> Tensor<D
     topk_bool_mask(rows, &TopkOptions::new(k), 1).reshape(shape)
 }
 
-/// True at the elements of greatest magnitude of each row along `dim`: the shape of `weight`.
+/// True at the greatest magnitudes per row along `dim`; same shape.
 ///
-/// Negative dimensions count from the end. In a `Linear` of Burn, `[d_input, d_output]`, rows along
-/// 0 keep as many inputs of each output. Ties, NaN, gradient and panics as [`magnitude_mask`]; also
-/// panics if `dim` is out of range, or if several rows exceed [`MAX_COLS`](crate::topk::MAX_COLS).
+/// Negative `dim` counts from the end; 0 takes the inputs of each output of Burn's `Linear`. Panics
+/// as [`magnitude_mask`], if `dim` is out of range, or if several rows exceed
+/// [`MAX_COLS`](crate::topk::MAX_COLS).
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -85,13 +80,11 @@ pub fn magnitude_mask_rows<const D: usize>(
     blocks("magnitude_mask_rows", weight, length, k, dim)
 }
 
-/// True at the n elements of greatest magnitude of each m neighbors along `dim`: the shape of
-/// `weight`.
+/// True at the n greatest magnitudes of each m neighbors along `dim`; same shape.
 ///
-/// Sparse tensor cores take 2:4 along the inner dimension of a product, which is 0 in a `Linear` of
-/// Burn. Ties, NaN and gradient as [`magnitude_mask`]. Panics if m is 0, `n > m`, m does not divide
-/// the length, or `dim` is out of range. Mishra et al., *Accelerating Sparse Deep Neural Networks*,
-/// 2021; Zhou et al., *Learning N:M Fine-grained Structured Sparse Neural Networks*, ICLR 2021.
+/// Sparse tensor cores take 2:4 along a product's inner dimension, 0 in Burn's `Linear`. Panics if
+/// m is 0, `n > m`, m does not divide the length, or `dim` is out of range. Mishra et al., 2021;
+/// Zhou et al., 2021.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -116,7 +109,6 @@ pub fn n_of_m_mask<const D: usize>(
     blocks("n_of_m_mask", weight, m, n, dim)
 }
 
-/// Keeps k of each `block` neighbors along `dim`.
 fn blocks<const D: usize>(
     operation: &str,
     weight: Tensor<D>,
@@ -154,13 +146,12 @@ mod tests {
 
     const SHAPE: [usize; 3] = [2, 12, 4];
 
-    /// Few distinct magnitudes of both signs, so that ties occur.
+    /// Few distinct magnitudes, so ties occur.
     fn weights() -> Vec<f64> {
         let all = random(SHAPE.iter().product(), 7);
         all.into_iter().map(|x| (3.0 * x).round()).collect()
     }
 
-    /// Marks the k greatest magnitudes among `places`, the first of equal ones.
     fn mark(mask: &mut [bool], x: &[f64], places: &[usize], k: usize) {
         let mut order = places.to_vec();
         order.sort_by(|&a, &b| x[b].abs().total_cmp(&x[a].abs()).then(a.cmp(&b)));
@@ -169,7 +160,6 @@ mod tests {
         }
     }
 
-    /// Places of each row along `dim`.
     fn rows(dim: usize) -> Vec<Vec<usize>> {
         let stride: usize = SHAPE[dim + 1..].iter().product();
         let first = |&place: &usize| (place / stride).is_multiple_of(SHAPE[dim]);

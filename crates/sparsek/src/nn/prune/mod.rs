@@ -1,5 +1,3 @@
-//! Pruning: masks of weights, masks of a whole module, and compressed gradients.
-
 mod compressor;
 mod mask;
 mod module;

@@ -1,5 +1,3 @@
-//! Masks of the parameters of a module.
-
 use std::collections::HashMap;
 
 use burn::{
@@ -9,26 +7,26 @@ use burn::{
 
 use super::mask::{Kept, magnitude_mask, magnitude_mask_rows, n_of_m_mask};
 
-/// Which elements of a parameter stay.
+/// Elements of a parameter to keep.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum PruneRule {
-    /// The greatest magnitudes of the whole tensor: [`magnitude_mask`].
+    /// Per tensor: [`magnitude_mask`].
     Tensor(Kept),
-    /// The greatest magnitudes of each row along the dimension: [`magnitude_mask_rows`].
+    /// Per row along a dimension: [`magnitude_mask_rows`].
     Rows(Kept, isize),
-    /// n of each m neighbors along a dimension: [`n_of_m_mask`].
+    /// Per block: [`n_of_m_mask`].
     NOfM {
-        /// Kept of each block.
+        /// Kept per block.
         n: usize,
-        /// Neighbors of a block.
+        /// Block size.
         m: usize,
-        /// Dimension; negative values count from the end.
+        /// Dimension, negative from the end.
         dim: isize,
     },
 }
 
 impl PruneRule {
-    /// True at elements that stay; panics as the rule's function.
+    /// True at kept elements. Panics as the rule.
     pub fn mask<const D: usize>(&self, weight: Tensor<D>) -> Tensor<D, Bool> {
         match *self {
             Self::Tensor(kept) => magnitude_mask(weight, kept),
@@ -38,10 +36,9 @@ impl PruneRule {
     }
 }
 
-/// Masks of a module's parameters, by their id.
+/// Masks of a module's parameters, by id.
 ///
-/// Apply them after each step of an optimizer: pruned weights stay 0. Momentum may move them in
-/// between.
+/// Apply after each optimizer step.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -58,15 +55,14 @@ impl PruneRule {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct PruneMasks {
-    /// True where pruned, flattened and outside autodiff.
+    /// True where pruned; flattened, without autodiff.
     pruned: HashMap<ParamId, Tensor<1, Bool>>,
 }
 
 impl PruneMasks {
-    /// Masks the float parameters for which `choose` returns a rule.
+    /// Masks float parameters for which `choose` returns a rule.
     ///
-    /// `choose` takes the path, such as `layers.0.weight`, and the shape. Panics as the rule's
-    /// function.
+    /// `choose` takes path, such as `layers.0.weight`, and shape. Panics as the rule.
     pub fn of<M: Module>(
         module: &M,
         choose: impl FnMut(&str, &[usize]) -> Option<PruneRule>,
@@ -76,25 +72,24 @@ impl PruneMasks {
         visitor.masks
     }
 
-    /// Sets pruned elements to 0, NaN included; other elements keep their bits.
+    /// Sets pruned elements to 0, even NaN; others keep their bits.
     ///
-    /// Takes the masked module or one of the same parameter ids, such as the module after a step.
-    /// Panics if a shape has changed.
+    /// Matches parameter ids. Panics if a shape changed.
     pub fn apply<M: Module>(&self, module: M) -> M {
         module.map(&mut Applied { masks: self })
     }
 
-    /// Parameters that have a mask.
+    /// Masked parameters.
     pub fn len(&self) -> usize {
         self.pruned.len()
     }
 
-    /// Whether no parameter has a mask.
+    /// Whether no parameter is masked.
     pub fn is_empty(&self) -> bool {
         self.pruned.is_empty()
     }
 
-    /// True at elements of a parameter that stay; none without a mask. Panics for another shape.
+    /// True at kept elements, if masked. Panics for another shape.
     pub fn kept<const D: usize>(&self, parameter: &Param<Tensor<D>>) -> Option<Tensor<D, Bool>> {
         let pruned = self.pruned.get(&parameter.id)?;
         Some(pruned.clone().bool_not().reshape(parameter.val().dims()))
@@ -138,7 +133,6 @@ impl ModuleMapper for Applied<'_> {
     }
 }
 
-/// The parameter with zeros, tracked as it was.
 fn zeroed<const D: usize>(x: Tensor<D>, pruned: &Tensor<1, Bool>) -> Tensor<D> {
     let (shape, [masked]) = (x.dims(), pruned.dims());
     let elements: usize = shape.iter().product();
@@ -225,7 +219,6 @@ mod tests {
             let kept = masks.kept(&after.weight).unwrap().try_into_vec_as::<bool>().unwrap();
             assert_eq!(kept, expected.iter().map(|&x| x != 0.0).collect::<Vec<_>>());
         }
-        // Moved weights are pruned at the same places.
         let moved = masks.apply(double(after.clone()));
         let (moved, after) = (&moved.layers[1].weight, &after.layers[1].weight);
         let zeros = |x: &Param<Tensor<2>>| -> Vec<bool> {

@@ -18,7 +18,6 @@ fn x() -> Tensor<2> {
     Tensor::from_data([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], &Device::flex())
 }
 
-/// A row of `cols` equal elements.
 fn row(cols: usize) -> Tensor<2> {
     Tensor::<2>::zeros([1, 1], &Device::flex()).expand([1, cols])
 }

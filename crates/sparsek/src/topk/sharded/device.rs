@@ -1,4 +1,4 @@
-//! Merges shards of autodiff devices. Values move between devices, so gradients move back.
+//! Merges autodiff shards; values move directly, so gradients move back.
 
 use burn::tensor::{Device, Int, Tensor, Transaction, kind::Ordered};
 
@@ -8,8 +8,7 @@ use super::{
     types::{MERGED, Part},
 };
 
-/// Moved lists are padded to this unit. Collectives send whole buffers, even beyond the tensor, and
-/// deadlock if sizes differ.
+/// Padding unit: collectives send whole buffers and deadlock if sizes differ.
 const BLOCK: usize = 256;
 
 pub(super) fn merge<K: Ordered>(
@@ -22,7 +21,7 @@ pub(super) fn merge<K: Ordered>(
         let device = elements.device();
         let best = request.best(elements, false);
         lists.push(Selected { indices: best.indices.add_scalar(first), ..best });
-        // Fusion may hold operations back.
+        // Fusion may defer operations.
         (device.flush()).map_err(|error| ShardedError::failed(&device, error))?;
     }
     while lists.len() > MERGED {
@@ -55,13 +54,13 @@ fn join<K: Ordered>(
         values.push(list.values);
         indices.push(list.indices);
     }
-    // Equal values are in index order, so ties go to the lowest index.
+    // Index order preserves tie-breaking.
     let best = request.best(Tensor::cat(values, 0), sorted);
     Ok(Selected { values: best.values, indices: Tensor::cat(indices, 0).select(0, best.indices) })
 }
 
 impl<K: Ordered> Selected<K> {
-    /// Values directly, indices through the host, which reports failures of the source.
+    /// Indices go through the host, which reports failures.
     fn to(self, device: &Device) -> Result<Self, ShardedError> {
         let from = self.values.device();
         if from == *device {
@@ -77,16 +76,16 @@ impl<K: Ordered> Selected<K> {
     }
 }
 
-/// Copies a list and waits, since the source may be overwritten.
+/// Waits, since the source may be overwritten.
 fn moved<K: Ordered>(list: Tensor<1, K>, device: &Device) -> Result<Tensor<1, K>, ShardedError> {
     let length = list.dims()[0];
-    // At least one, so the list has its own buffer.
+    // At least 1: the list gets its own buffer.
     let rest = BLOCK - length % BLOCK;
     let zeros = Tensor::zeros([rest], (&list.device(), list.dtype()));
     let whole = Tensor::cat(vec![list, zeros], 0);
     let moved = whole.clone().to_device(device);
     (device.sync()).map_err(|error| ShardedError::failed(device, error))?;
-    // Only a read reports a failed transfer.
+    // Only reads report failed transfers.
     let first = moved.clone().slice(0..1).try_into_data();
     first.map_err(|error| ShardedError::failed(device, error))?;
     drop(whole);

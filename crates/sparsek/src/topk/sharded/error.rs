@@ -1,39 +1,37 @@
-//! Errors of sharded selections.
-
 use burn::tensor::{DType, Device};
 use sparsek_kernels::topk::Method;
 
 use super::super::lists::{DeviceFailure, device_name};
 
-/// Why [`topk_sharded`](super::topk_sharded) failed. The text does not name the operation.
+/// Why [`topk_sharded`](super::topk_sharded) failed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ShardedError {
-    /// No shards, so no device for the result.
+    /// No shards given.
     #[error("there are no shards")]
     NoShards,
     /// k exceeds all elements.
     #[error("k = {k} is greater than the {length} elements of all shards")]
     KTooLarge {
-        /// Requested elements.
+        /// Requested k.
         k: usize,
-        /// Elements of all shards.
+        /// Total elements.
         length: usize,
     },
-    /// The shards differ in dtype.
+    /// Shards differ in dtype.
     #[error("shard {shard} has dtype {found:?}, the first has {first:?}")]
     MixedDtypes {
-        /// The shard.
+        /// Shard index.
         shard: usize,
-        /// Dtype of the first shard.
+        /// First shard's dtype.
         first: DType,
-        /// Its dtype.
+        /// Shard dtype.
         found: DType,
     },
-    /// Only some shards are on autodiff devices.
+    /// Only some shards use autodiff.
     #[error("shard {shard} and the first are not both on autodiff devices")]
     MixedAutodiff {
-        /// The shard.
+        /// Shard index.
         shard: usize,
     },
     /// Unsupported dtype.
@@ -44,26 +42,26 @@ pub enum ShardedError {
         /// Device.
         device: String,
     },
-    /// Only the exact method works.
+    /// Method is not exact.
     #[error("method {method:?} is not supported (supported: Exact)")]
     Method {
         /// Method.
         method: Method,
     },
-    /// Indices need 64 bits, which a device lacks.
+    /// Device lacks 64-bit indices.
     #[error("{length} elements need indices of 64 bits, which {device} lacks")]
     IndexDtype {
-        /// Elements of all shards.
+        /// Total elements.
         length: usize,
         /// Device.
         device: String,
     },
-    /// A device refused its shard, or failed.
+    /// Device refused or failed.
     #[error("{device} failed: {reason}")]
     Device {
         /// Device.
         device: String,
-        /// The runtime's report.
+        /// Runtime report.
         reason: String,
     },
 }

@@ -29,7 +29,7 @@ pub(super) fn merge<K: Ordered>(
     Ok(request.best_of_list(List::joined(&lists), primary, dtype))
 }
 
-/// Selects from each vector, maps positions with `place`. Queues all devices before it waits.
+/// Queues all devices before waiting.
 fn select<K: Ordered>(
     request: &Request,
     vectors: Vec<Tensor<1, K>>,

@@ -1,5 +1,3 @@
-//! Top-k of one vector on several devices.
-
 mod device;
 mod error;
 mod host;
@@ -15,8 +13,7 @@ use super::{
     request::is_supported,
 };
 
-/// The `k` greatest (or least) elements of one vector in shards on several devices, and their
-/// indices in the whole.
+/// `k` greatest (or least) elements of a vector sharded over devices, and their indices.
 ///
 /// ```text
 /// each device selects up to k elements of each of its shards, all queued before any is awaited
@@ -24,30 +21,29 @@ use super::{
 /// the first shard's device merges the rest
 /// ```
 ///
-/// Lists move through the host; on autodiff devices, values move directly.
+/// Lists move through the host; autodiff values move directly.
 ///
 /// # Shapes
 ///
-/// - `shards`: consecutive vectors of any length; several may share a device. One dtype: f32, f16,
-///   bf16, f64, i32, u32 or i64.
+/// - `shards`: consecutive, any length and device. One dtype: f32, f16, bf16, f64, i32, u32 or i64.
 /// - values, indices: `[k]` on the first shard's device; i64, or i32 if a device lacks i64 and i32
 ///   suffices.
-/// - `options.method` is exact.
+/// - `options.method`: exact.
 ///
 /// # Guarantees
 ///
-/// As [`topk`](super::topk) of the whole vector, bit for bit, gradient included. Exception: on
-/// autodiff devices of CubeCL's CPU runtime, Burn's `cat` flushes bf16 subnormals to zero.
+/// Bitwise [`topk`](super::topk) of the whole vector, with gradient. Exception: on autodiff CPU
+/// devices of CubeCL, Burn's `cat` flushes bf16 subnormals.
 ///
 /// # Errors
 ///
-/// [`ShardedError`]; only [`ShardedError::Device`] comes after a launch. Later failures of the
-/// first device appear when the result is read.
+/// [`ShardedError`]; only [`ShardedError::Device`] follows a launch. Later failures of the first
+/// device appear on reading.
 ///
 /// # Cost
 ///
-/// One read of each shard; s shards take log2(s) - 1 merges of 2 k elements and one of up to 4 k,
-/// at 12 bytes per f32 to the host and back.
+/// One read per shard. s shards take log2(s) − 1 merges of 2 k elements and one of up to 4 k, at
+/// 12 bytes per f32 both ways.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -135,7 +131,7 @@ fn check<K: Ordered>(
     })
 }
 
-/// Index dtype, given a device without i64, if any.
+/// `lacking`: a device without i64.
 fn index_dtype(length: usize, lacking: Option<&Device>) -> Result<IntDType, ShardedError> {
     match lacking {
         None => Ok(IntDType::I64),

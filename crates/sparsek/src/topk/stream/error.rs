@@ -1,32 +1,29 @@
-//! Errors of streamed selections.
-
 use burn::tensor::DType;
 use sparsek_kernels::topk::Method;
 
 use super::super::lists::DeviceFailure;
 
-/// Why a [`TopkStream`](super::TopkStream) refused a part or failed. The text does not name the
-/// operation.
+/// Why a [`TopkStream`](super::TopkStream) failed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StreamError {
-    /// No parts, so no device for the result.
+    /// No parts pushed.
     #[error("no part was pushed")]
     NoParts,
     /// k exceeds all elements.
     #[error("k = {k} is greater than the {length} elements of all parts")]
     KTooLarge {
-        /// Requested elements.
+        /// Requested k.
         k: usize,
-        /// Elements of all parts.
+        /// Total elements.
         length: u64,
     },
-    /// The parts differ in dtype.
+    /// Parts differ in dtype.
     #[error("the part has dtype {found:?}, the first has {first:?}")]
     MixedDtypes {
-        /// Dtype of the first part.
+        /// First part's dtype.
         first: DType,
-        /// Dtype of the part.
+        /// Part dtype.
         found: DType,
     },
     /// Unsupported dtype.
@@ -37,26 +34,26 @@ pub enum StreamError {
         /// Device.
         device: String,
     },
-    /// Only the exact method works.
+    /// Method is not exact.
     #[error("method {method:?} is not supported (supported: Exact)")]
     Method {
         /// Method.
         method: Method,
     },
-    /// Indices need 64 bits, which a device lacks.
+    /// Device lacks 64-bit indices.
     #[error("{length} elements need indices of 64 bits, which {device} lacks")]
     IndexDtype {
-        /// Elements, the refused part included.
+        /// Elements to index.
         length: u64,
         /// Device.
         device: String,
     },
-    /// A device refused its part, or failed.
+    /// Device refused or failed.
     #[error("{device} failed: {reason}")]
     Device {
         /// Device.
         device: String,
-        /// The runtime's report.
+        /// Runtime report.
         reason: String,
     },
 }

@@ -1,5 +1,3 @@
-//! Top-k of one vector in parts, pushed one after another.
-
 mod error;
 
 use burn::tensor::{
@@ -15,11 +13,11 @@ use super::{
     request::is_supported,
 };
 
-/// Least number of candidates that are merged before the end.
+/// Candidates kept without an early merge.
 const KEPT: usize = 1 << 16;
 
-/// The `k` greatest (or least) elements of one vector that is pushed in parts, and their indices in
-/// the whole: for vectors that exceed the memory of a device.
+/// `k` greatest (or least) elements of a vector pushed in parts, and their indices: for vectors
+/// beyond device memory.
 ///
 /// ```text
 /// push    queues the selection of up to k elements of the part
@@ -28,30 +26,27 @@ const KEPT: usize = 1 << 16;
 /// finish  selects k of the candidates
 /// ```
 ///
-/// The next part can be loaded while the device selects.
-///
 /// # Shapes
 ///
-/// - parts: vectors of any length, on any devices. One dtype: f32, f16, bf16, f64, i32, u32 or i64.
-/// - values, indices: `[k]` on the first part's device without autodiff; i64, or i32 if that device
-///   lacks i64 and i32 suffices.
-/// - `options.method` is exact.
+/// - parts: any length and device. One dtype: f32, f16, bf16, f64, i32, u32 or i64.
+/// - values, indices: `[k]` on the first part's device without autodiff; i64, or i32 if it lacks
+///   i64 and i32 suffices.
+/// - `options.method`: exact.
 ///
 /// # Guarantees
 ///
-/// As [`topk`](super::topk) of the whole vector, bit for bit, however it is divided. There is no
-/// gradient, because it needs all parts at once; [`topk_sharded`](super::topk_sharded) has one.
+/// Bitwise [`topk`](super::topk) of the whole vector, without gradient; see
+/// [`topk_sharded`](super::topk_sharded).
 ///
 /// # Errors
 ///
-/// [`StreamError`] from the `try_` methods, panics from the others. A part that does not fit is
-/// refused before any launch, and the stream goes on without it. After
-/// [`StreamError::Device`], all later calls fail with it.
+/// `try_` methods return a [`StreamError`], others panic. Unfit parts are skipped before launch.
+/// Calls after [`StreamError::Device`] repeat it.
 ///
 /// # Cost
 ///
-/// One read of each part. The device holds two parts and scratch, the host up to
-/// max(5 k, 2^16 + k) candidates: a value and 8 bytes each.
+/// One read per part. Memory: two parts and scratch on the device; max(5 k, 2^16 + k) candidates on
+/// the host, each a value and 8 bytes.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -68,29 +63,26 @@ const KEPT: usize = 1 << 16;
 pub struct TopkStream<K: Ordered = Float> {
     options: TopkOptions,
     seen: u64,
-    /// Device and dtype of the first part.
     first: Option<(Device, DType)>,
     pending: Option<Pending<K>>,
-    /// Superset of the k best of all parts but the pending one, in index order.
+    /// Superset of the k best before `pending`, in index order.
     candidates: List,
     failed: Option<StreamError>,
 }
 
-/// A part whose selection was queued.
 struct Pending<K: Ordered> {
     launched: Launched<K>,
-    /// Position of its first element.
     first: i64,
 }
 
 impl<K: Ordered + Autodiff> TopkStream<K> {
-    /// Starts a stream. Panics unless the method is exact.
+    /// Starts a stream.
     #[track_caller]
     pub fn new(options: &TopkOptions) -> Self {
         or_panic("TopkStream::new", Self::try_new(options))
     }
 
-    /// As [`new`](Self::new), with an error instead of a panic.
+    /// Fallible [`new`](Self::new).
     ///
     /// # Errors
     ///
@@ -114,19 +106,17 @@ impl<K: Ordered + Autodiff> TopkStream<K> {
         self.seen
     }
 
-    /// Selects from the next part. Panics as [`try_push`](Self::try_push) errs.
+    /// Selects from the next part.
     #[track_caller]
     pub fn push(&mut self, part: Tensor<1, K>) {
         or_panic("TopkStream::push", self.try_push(part));
     }
 
-    /// As [`push`](Self::push), with an error instead of a panic.
+    /// Fallible [`push`](Self::push).
     ///
     /// # Errors
     ///
-    /// - The part has another dtype than the first, one that its device lacks, or too many
-    ///   elements for indices of the devices: the part is left out.
-    /// - [`StreamError::Device`]: the device of this or an earlier part failed.
+    /// [`StreamError`] of this part, or an earlier [`StreamError::Device`].
     pub fn try_push(&mut self, part: Tensor<1, K>) -> Result<(), StreamError> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
@@ -149,18 +139,17 @@ impl<K: Ordered + Autodiff> TopkStream<K> {
         collected
     }
 
-    /// Returns the values and indices of the k best of all parts. Panics as
-    /// [`try_finish`](Self::try_finish) errs.
+    /// Returns values and indices.
     #[track_caller]
     pub fn finish(self) -> (Tensor<1, K>, Tensor<1, Int>) {
         or_panic("TopkStream::finish", self.try_finish())
     }
 
-    /// As [`finish`](Self::finish), with an error instead of a panic.
+    /// Fallible [`finish`](Self::finish).
     ///
     /// # Errors
     ///
-    /// Nothing or fewer than k elements were pushed, or a device failed.
+    /// [`StreamError`].
     pub fn try_finish(mut self) -> Result<(Tensor<1, K>, Tensor<1, Int>), StreamError> {
         if let Some(error) = self.failed {
             return Err(error);
@@ -183,7 +172,6 @@ impl<K: Ordered + Autodiff> TopkStream<K> {
         Ok((best.values, best.indices))
     }
 
-    /// Returns the index dtype for the part.
     fn check(&self, part: &Tensor<1, K>) -> Result<IntDType, StreamError> {
         let (device, found) = (part.device(), part.dtype());
         let (home, dtype) = self.first.clone().unwrap_or_else(|| (device.clone(), found));
@@ -202,7 +190,6 @@ impl<K: Ordered + Autodiff> TopkStream<K> {
         Request { k: self.options.k, largest: self.options.largest, sorted, index }
     }
 
-    /// Appends the best of a part to the candidates.
     fn collect(&mut self, part: Pending<K>) -> Result<(), StreamError> {
         let lists = read_all(vec![part.launched], |_, at| part.first + at)?;
         lists.into_iter().for_each(|list| self.candidates.append(list));
@@ -212,7 +199,6 @@ impl<K: Ordered + Autodiff> TopkStream<K> {
         Ok(())
     }
 
-    /// Keeps the k best candidates.
     fn reduce(&mut self) -> Result<(), StreamError> {
         let (device, dtype) = self.first.as_ref().expect("a part was pushed");
         let all = std::mem::take(&mut self.candidates);
@@ -223,7 +209,6 @@ impl<K: Ordered + Autodiff> TopkStream<K> {
     }
 }
 
-/// Index dtype of a device that numbers `length` elements.
 fn index_dtype(length: u64, device: &Device) -> Result<IntDType, StreamError> {
     if device.supports_dtype(DType::I64) {
         Ok(IntDType::I64)
@@ -249,7 +234,6 @@ mod tests {
         Device::flex()
     }
 
-    /// Few different values, zeros of both signs, infinities and NaN.
     fn elements(length: usize) -> Vec<f32> {
         let special = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 0.0, -0.0];
         let of =
@@ -257,7 +241,6 @@ mod tests {
         (0..length).map(of).collect()
     }
 
-    /// Positions in f64, by plain sorting: NaN greatest, ties to the lowest index.
     fn oracle(elements: &[f32], options: &TopkOptions) -> Vec<usize> {
         let greater = |a: f64, b: f64| match (a.is_nan(), b.is_nan()) {
             (false, false) => a.partial_cmp(&b).expect("ordered"),
@@ -388,7 +371,6 @@ mod tests {
         let expected = StreamError::Dtype { dtype: DType::I16, device: format!("{device:?}") };
         assert_eq!(refused, expected);
 
-        // A refused part is left out.
         assert_eq!(stream.seen(), 2);
         let refused = stream.try_finish().unwrap_err();
         assert_eq!(refused, StreamError::KTooLarge { k: 3, length: 2 });
