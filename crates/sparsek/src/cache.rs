@@ -1,8 +1,7 @@
-//! A disk cache of compiled kernels and tuning results, in one file per user.
+//! Caches compiled kernels and tuning results in one file per user.
 //!
-//! Without [`enable`], every process compiles kernels and tunes matrix products again. The file
-//! keeps tuning results per device, and CUDA kernels per architecture; other kernels are left to
-//! graphics drivers. A new build compiles again.
+//! Without [`enable`], each process compiles and tunes again. The file keeps tuning per device and
+//! CUDA kernels per architecture; graphics drivers keep others. A new build compiles again.
 //!
 //! ```no_run
 //! // First in `main`, before any tensor is made.
@@ -26,10 +25,9 @@ use etcetera::BaseStrategy;
 
 /// Environment variable: a folder, or `off`.
 pub const VARIABLE: &str = "SPARSEK_CACHE";
-/// File size above which [`enable`] starts over.
+/// [`enable`] starts over above this size.
 pub const MAX_BYTES: u64 = 1 << 30;
 
-/// Name of the file and of CubeCL's environment.
 const ENVIRONMENT: &str = "sparsek";
 const MAGIC: &[u8] = b"SQLite format 3\0";
 const COMPANIONS: [&str; 3] = ["-wal", "-shm", "-tshm"];
@@ -38,29 +36,27 @@ const COMPANIONS: [&str; 3] = ["-wal", "-shm", "-tshm"];
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CacheError {
-    /// A device was opened, or CubeCL configured, earlier.
+    /// Device or CubeCL already set up.
     #[error("the kernel cache must be enabled before the first device is opened")]
     Late,
     /// No user cache folder.
     #[error("no cache folder for kernels is known; {VARIABLE}=DIR chooses one")]
     NoFolder,
-    /// The folder or file cannot be used.
+    /// Unusable folder or file.
     #[error("the kernel cache {} is ignored: {source}", file.display())]
     Unusable {
-        /// The file.
+        /// File.
         file: PathBuf,
-        /// The cause.
+        /// Cause.
         source: io::Error,
     },
 }
 
-/// Enables the cache in the folder `SPARSEK_CACHE`, else `sparsek` in the user's cache folder.
-/// Returns the file; `None` if `off`.
+/// Enables the cache in `SPARSEK_CACHE`, else in `sparsek` in the user's cache folder. Returns the
+/// file, or `None` if `off`.
 ///
-/// Call it before the first device is opened. Deletes a file above [`MAX_BYTES`]. Overrides
-/// location and use of the cache in `cubecl.toml` and CubeCL's environment variables, nothing else.
-///
-/// On [`CacheError`], the program works without the cache.
+/// Call it before opening a device. Overrides only cache settings of `cubecl.toml` and CubeCL's
+/// environment variables. After an error, programs run uncached.
 pub fn enable() -> Result<Option<PathBuf>, CacheError> {
     let user = || etcetera::choose_base_strategy().ok().map(|user| user.cache_dir());
     let place = folder(env::var_os(VARIABLE), user);
@@ -75,7 +71,7 @@ pub fn enable() -> Result<Option<PathBuf>, CacheError> {
     }
 }
 
-/// [`enable`] if `SPARSEK_CACHE` is set, else no cache. For tests and benchmarks.
+/// [`enable`] if `SPARSEK_CACHE` is set, else no cache.
 pub fn enable_if_set() -> Result<Option<PathBuf>, CacheError> {
     match env::var_os(VARIABLE) {
         Some(_) => enable(),
@@ -100,7 +96,6 @@ fn folder(
     }
 }
 
-/// Creates the folder; deletes a file above the limit.
 fn prepare(folder: &Path) -> Result<PathBuf, CacheError> {
     let file = folder.join(ENVIRONMENT).with_extension("db");
     let checked = fs::create_dir_all(folder).and_then(|()| check(&file));
@@ -115,7 +110,7 @@ fn check(file: &Path) -> io::Result<()> {
         Ok(found) if !found.is_file() => return Err(io::Error::other("not a file")),
         Ok(found) => found.len(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            // Tests whether the folder can be written.
+            // Tests write access.
             return tempfile(file.parent().unwrap_or(Path::new(".")));
         }
         Err(error) => return Err(error),
@@ -150,7 +145,6 @@ fn remove(file: &Path) -> io::Result<()> {
     fs::remove_file(file)
 }
 
-/// Configures CubeCL; false if it was before.
 fn configure(file: Option<&Path>) -> bool {
     let mut config = CubeClRuntimeConfig::from_current_dir().override_from_env();
     match file.and_then(Path::parent) {

@@ -1,8 +1,8 @@
-//! Layers of many dense rows, such as nodes of a graph.
+//! Layers of many rows, such as graph nodes.
 //!
-//! As Burn's layers, but sums over all rows run in slices to fill a GPU, and many rows of f32 use
-//! this crate's kernels. `x` is f32, f64, f16 or bf16; parameters have its dtype. Functions panic
-//! if shapes or dtypes do not fit, or the device lacks the dtype.
+//! GPUs sum rows in slices; many f32 rows use this crate's kernels. `x` is f32, f64, f16 or bf16;
+//! parameters share its dtype. Functions panic if shapes or dtypes do not fit, or the device lacks
+//! the dtype.
 
 use burn::{
     backend::Dispatch,
@@ -21,15 +21,14 @@ use crate::{
 /// # Shapes
 ///
 /// `x`: `[rows, inputs]`, `weight`: `[inputs, outputs]`, `bias`: `[outputs]`; result: `[rows,
-/// outputs]`. Panics if shapes or dtypes do not fit.
+/// outputs]`.
 ///
 /// # Guarantees
 ///
-/// As Burn's products, which may round f32 for tensor cores. On CUDA with TF32, at least 8192 rows
-/// of f32 use this crate's kernels, and on Vulkan with bf16 if inputs and outputs are multiples of
-/// 4: factors rounded to 11 or 16 bits, sums in f32, deterministic per device. So they do on GPUs
-/// without tensor cores, as in WGSL, with factors as they are. They are never tuned at run time.
-/// The weight's gradient sums slices of at most 2048 rows on GPUs.
+/// From 8192 rows of f32, GPUs use this crate's kernels: f32 sums, deterministic per device, never
+/// tuned. CUDA (TF32) rounds factors to 11 bits, Vulkan (bf16) to 16, GPUs without tensor cores not
+/// at all. Else Burn's product runs, which may round f32; from 4096 rows, its GPU weight gradient
+/// sums slices of at most 2048.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -50,9 +49,9 @@ pub fn linear(x: Tensor<2>, weight: Tensor<2>, bias: Option<Tensor<1>>) -> Tenso
     })
 }
 
-/// `x · weight + bias + addend`, as [`linear`], in one launch where this crate's kernels run.
+/// `x · weight + bias + addend`, as [`linear`]; one launch on CUDA with TF32.
 ///
-/// `addend`, result: `[rows, outputs]`. Panics if shapes or dtypes do not fit.
+/// `addend`, result: `[rows, outputs]`.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -83,8 +82,8 @@ pub fn linear_added(
     ))
 }
 
-/// `x + bias`: `[rows, width]` and `[width]`. Differentiable; the bias's gradient is that of
-/// [`linear`]'s, [`column_sums`]. Panics if shapes or dtypes do not fit.
+/// `x + bias`: `[rows, width]` and `[width]`. Differentiable; [`column_sums`] gives the bias's
+/// gradient.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -117,14 +116,12 @@ fn check_linear(operation: &str, x: &Tensor<2>, weight: &Tensor<2>, bias: Option
     }
 }
 
-/// [`linear`] of compressed rows. `x.to_dense()` is not kept for the gradient, nor built on Flex.
+/// [`linear`] of compressed rows. Gradients keep no dense `x`; Flex builds none.
 ///
 /// `x`: `[rows, inputs]` compressed, `weight`: `[inputs, outputs]`; result: `[rows, outputs]`.
-/// Panics if shapes or dtypes do not fit.
 ///
-/// Flex is deterministic, sums 16-bit floats in f32, and takes k / `inputs` of the dense product.
-/// So do GPUs, with gradients, if `inputs` is at least 64 k; else they take two more passes over
-/// dense rows.
+/// On Flex, and on GPUs if `inputs` is at least 64 k: deterministic, f32 sums of 16-bit floats, at
+/// k / `inputs` of the dense cost, also for gradients. Else GPUs add two passes over dense rows.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -149,13 +146,11 @@ pub fn linear_compressed(x: &Compressed, weight: Tensor<2>) -> Tensor<2> {
     ))
 }
 
-/// `x · weightᵀ` at the columns of `kept`: output j of row i is `x[i] · weight[columns[i, j]]`.
+/// `x · weightᵀ` at the columns of `kept`, whose values are not read.
 ///
-/// `x`: `[rows, inputs]`, `weight`: `[width, inputs]`; `kept` and result: `[rows, width]`
-/// compressed. Values of `kept` are not read. Panics if shapes or dtypes do not fit.
+/// `x`: `[rows, inputs]`, `weight`: `[width, inputs]`; `kept`, result: `[rows, width]` compressed.
 ///
-/// The rest of the product has no gradient, so that a layer which keeps k of its outputs trains
-/// through k of `width`. Differentiable in x and weight; cost as [`linear_compressed`].
+/// Differentiable in `x` and `weight`, through kept outputs only. Costs as [`linear_compressed`].
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -185,12 +180,12 @@ pub fn linear_selected(x: Tensor<2>, weight: Tensor<2>, kept: &Compressed) -> Co
     kept.clone().map(|_| values)
 }
 
-/// `(x - mean) / sqrt(var + epsilon) * gamma + beta`, with mean and biased variance of each row.
+/// `(x - mean) / sqrt(var + epsilon) * gamma + beta` per row, with biased variance.
 ///
-/// `x`, result: `[rows, width]`; `gamma`, `beta`: `[width]`. Panics if shapes or dtypes do not fit.
+/// `x`, result: `[rows, width]`; `gamma`, `beta`: `[width]`.
 ///
-/// Differentiable and deterministic; keeps `x` and `gamma`. Sums are f64 for f64, else f32. The
-/// variance sums squared differences.
+/// Differentiable, deterministic; keeps `x` and `gamma`. Sums in f32 (f64 for f64); the variance
+/// sums squared differences.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -223,8 +218,7 @@ pub fn layer_norm(x: Tensor<2>, gamma: Tensor<1>, beta: Tensor<1>, epsilon: f32)
 
 /// Adds all rows: `[rows, width]` → `[width]`. Differentiable, deterministic on GPUs.
 ///
-/// Burn reduces a column in one unit or with atomics; this runs in slices and fills a GPU.
-/// Accumulates in f32, or f64 for f64. Panics if the device lacks the dtype.
+/// Sums in f32 (f64 for f64).
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -237,16 +231,13 @@ pub fn column_sums(x: Tensor<2>) -> Tensor<1> {
     Tensor::from_dispatch(<Dispatch as DenseOps>::column_sums(x.into_dispatch()))
 }
 
-/// The cross-entropy of class scores: `scale · Σ -ln softmax(scores[i])[labels[i]]`, `[1]`.
+/// `scale · Σ -ln softmax(scores[i])[labels[i]]`, `[1]`.
 ///
-/// `scores`: `[rows, classes]`; `labels`: `[rows]`. Rows with a negative label are left out, and
-/// their gradient is 0; labels of `classes` or more have no meaning. With a `scale` of 1 / labeled
-/// rows it is the mean, as in [`burn::nn::loss`](https://docs.rs/burn).
+/// `scores`: `[rows, classes]`; `labels`: `[rows]`. Skips rows with negative labels, with gradient
+/// 0; labels of `classes` or more have no meaning. A `scale` of 1 / labeled rows gives the mean.
 ///
-/// Differentiable in the scores. Forward takes a launch and one per factor of 128 rows, backward
-/// one. Deterministic on GPUs.
-/// Accumulates in f32, or f64 for f64. Panics if shapes do not fit, and for f64 on wgpu, which has
-/// no such logarithms.
+/// Differentiable in the scores; deterministic on GPUs. Forward takes a launch and one per factor
+/// of 128 rows, backward one. Sums in f32 (f64 for f64). Panics for f64 on wgpu.
 ///
 /// ```
 /// use burn::tensor::{Device, Int, Tensor, TensorData};
@@ -264,10 +255,10 @@ pub fn cross_entropy(scores: Tensor<2>, labels: Tensor<1, Int>, scale: f32) -> T
     Tensor::from_dispatch(<Dispatch as DenseOps>::cross_entropy(scores, labels, scale))
 }
 
-/// 1 for each row whose label has the greatest score, the first of equal ones; else 0.
+/// 1 where the label scores highest (first of ties), else 0.
 ///
-/// `scores`: `[rows, classes]`, outside autodiff; `labels`, result: `[rows]`. Negative labels give
-/// 0. Panics if shapes do not fit.
+/// Negative labels give 0. `scores`: `[rows, classes]`, outside autodiff; `labels`, result:
+/// `[rows]`.
 ///
 /// ```
 /// use burn::tensor::{Device, Int, Tensor, TensorData};
@@ -294,12 +285,10 @@ fn check_labels(operation: &str, scores: &Tensor<2>, labels: &Tensor<1, Int>) {
     assert!(classes > 0, "{operation}: scores of no class");
 }
 
-/// Runs an Adam step in one launch: the parameter and its two moments after it.
+/// Runs an Adam step (Kingma and Ba, ICLR 2015) in one launch.
 ///
-/// All tensors have one shape and dtype, outside autodiff. [`AdamFactors`] gives the formula.
-/// Deterministic. Computes in f32, or f64 for f64. Panics if shapes or dtypes do not fit.
-///
-/// Kingma and Ba, *Adam*, ICLR 2015.
+/// Tensors share shape and dtype, outside autodiff. [`AdamFactors`] gives the formula.
+/// Deterministic; computes in f32 (f64 for f64).
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};

@@ -1,7 +1,5 @@
-//! Matrices in compressed rows or columns, whatever file holds their arrays.
-//!
-//! Reads sizes, which must agree and fit the memory limit, then offsets, then entries. Memory
-//! follows the entries; capacity behind the last offset is skipped.
+//! Reads compressed rows or columns: sizes, then offsets, then entries. Skips capacity after the
+//! last offset.
 
 use sparsek_kernels::spmm::MAX_ENTRIES;
 
@@ -16,27 +14,26 @@ pub enum Values {
     Optional,
 }
 
-/// The arrays of a matrix. Errors are one line with the array.
+/// Arrays of a matrix. Errors name the array.
 pub trait Arrays {
     fn contains(&self, name: &str) -> bool;
 
     fn shape(&mut self, name: &str) -> Result<Vec<usize>, String>;
 
-    /// The first `count` indices of a vector.
     fn ids(&mut self, name: &str, count: usize) -> Result<Vec<u32>, String>;
 
-    /// The first `count` numbers of a vector, rounded.
+    /// Rounds numbers.
     fn values<T: Value>(&mut self, name: &str, count: usize) -> Result<Vec<T>, String>;
 }
 
-/// Reads matrices and checks them. Errors are one line with the array.
+/// Reads and checks matrices.
 pub struct Source<'a, A> {
     pub arrays: &'a mut A,
     pub values: Values,
 }
 
 impl<A: Arrays> Source<'_, A> {
-    /// Rows in order, with capacity behind the last offset.
+    /// Reads compressed rows.
     pub fn csr<T: Value>(&mut self, shape: [usize; 2]) -> Result<Matrix<T>, String> {
         let (indices, stored) = self.vectors("indices")?;
         let indptr = self.offsets([shape[0], indices], "rows", 0)?;
@@ -47,7 +44,7 @@ impl<A: Arrays> Source<'_, A> {
         Ok(Matrix { shape, indptr, indices, values })
     }
 
-    /// Columns in order, likewise.
+    /// Reads compressed columns.
     pub fn csc<T: Value>(&mut self, shape: [usize; 2]) -> Result<Matrix<T>, String> {
         let (indices, stored) = self.vectors("indices")?;
         let indptr = self.offsets([shape[1], indices], "columns", shape[0])?;
@@ -69,13 +66,13 @@ impl<A: Arrays> Source<'_, A> {
         }
     }
 
-    /// Length of ids; whether there are values.
+    /// Entries; whether values exist.
     pub fn vectors(&mut self, ids: &str) -> Result<(usize, bool), String> {
         let entries = self.vector(ids)?;
         Ok((entries, self.stored(entries, ids)?))
     }
 
-    /// Whether there are values, one for each id.
+    /// Whether values exist, one per id.
     pub fn stored(&mut self, entries: usize, ids: &str) -> Result<bool, String> {
         if self.values == Values::Optional && !self.arrays.contains("data") {
             return Ok(false);
@@ -88,7 +85,7 @@ impl<A: Arrays> Source<'_, A> {
         }
     }
 
-    /// `count` offsets, rising from 0 to at most `stored`. The memory check adds `rows` numbers.
+    /// Ascending from 0 to at most `stored`; the memory check adds `rows`.
     pub fn offsets(
         &mut self,
         [count, stored]: [usize; 2],

@@ -1,4 +1,4 @@
-//! Compressed sparse matrices in HDF5 files: AnnData's groups, and 10x Genomics' of any version.
+//! AnnData, and any 10x Genomics version.
 
 use std::{
     collections::HashMap,
@@ -18,13 +18,11 @@ use super::{
     text::excerpt,
 };
 
-/// Elements converted at once, or a chunk if it has more.
+/// Elements converted at once.
 const WINDOW: u64 = 1 << 18;
 
-/// Bytes of the widest number.
 const MAX_ELEMENT: u32 = 16;
 
-/// Half precision.
 const BINARY16: FloatingPointLayout = FloatingPointLayout {
     bit_offset: 0,
     bit_precision: 16,
@@ -35,10 +33,10 @@ const BINARY16: FloatingPointLayout = FloatingPointLayout {
     exponent_bias: 15,
 };
 
-/// Groups to try without a key: AnnData's and 10x Genomics'.
+/// Groups of AnnData and 10x Genomics.
 const KEYS: [&str; 2] = ["X", "matrix"];
 
-/// Reads the matrix in group `key`. Errors are one line with group and array.
+/// Reads group `key`; errors name it.
 pub fn read<T: Value>(
     mut file: impl Read + Seek + Send + 'static,
     key: Option<&str>,
@@ -78,7 +76,7 @@ fn key_of(file: &File) -> Result<String, String> {
     if let Some(key) = known {
         return Ok(key.to_string());
     }
-    // Before version 3, 10x Genomics' groups have the names of genomes.
+    // 10x Genomics before version 3 names groups after genomes.
     match groups.as_slice() {
         [] => Err("has no group".to_string()),
         [genome] => Ok(genome.clone()),
@@ -89,7 +87,6 @@ fn key_of(file: &File) -> Result<String, String> {
     }
 }
 
-/// How a group is compressed.
 struct Layout {
     shape: [usize; 2],
     by_rows: bool,
@@ -122,7 +119,7 @@ impl Layout {
         format!("{kind}: {:?}; csr_matrix and csc_matrix are read", excerpt(found))
     }
 
-    /// Columns of features × barcodes are rows here.
+    /// Barcodes become rows.
     fn of_10x(group: &Group, size: u64) -> Result<Self, String> {
         let mut arrays = Datasets { group: group.clone(), size };
         if !arrays.contains("shape") {
@@ -152,7 +149,6 @@ fn pair(sizes: &[u64]) -> Result<[usize; 2], String> {
 
 struct Datasets {
     group: Group,
-    /// Bytes of the file.
     size: u64,
 }
 
@@ -161,7 +157,6 @@ impl Datasets {
         self.group.dataset(name).map_err(|error| format!("array {name}: {}", shown(error)))
     }
 
-    /// Converts the first `count` elements of a vector piece by piece.
     fn read<T>(
         &self,
         name: &str,
@@ -172,7 +167,7 @@ impl Datasets {
         let mut all = Vec::new();
         let mut read = || {
             let chunk = check_chunks(&dataset, self.size)?;
-            // A chunk is unpacked again for every window that it touches.
+            // Each window unpacks the chunks it touches.
             let window = chunk * (WINDOW / chunk).max(1);
             let stored = dataset.shape().map_err(shown)?.first().copied().unwrap_or(0);
             let end = stored.min(count as u64);
@@ -191,8 +186,8 @@ impl Datasets {
     }
 }
 
-/// Refuses chunks that exceed the memory limit or the file's `size`: hdf5-pure allocates a declared
-/// chunk at once, packed and unpacked. Returns the elements of a chunk, at least 1.
+/// Refuses chunks above the memory limit or the file's `size`: hdf5-pure allocates declared chunks
+/// at once.
 fn check_chunks(dataset: &Dataset, size: u64) -> Result<u64, String> {
     let element = dataset.datatype().map_err(shown)?.type_size();
     if element > MAX_ELEMENT {
@@ -208,7 +203,7 @@ fn check_chunks(dataset: &Dataset, size: u64) -> Result<u64, String> {
     }
     let chunks = dataset.chunks().map_err(shown)?;
     match chunks.iter().find(|chunk| chunk.storage_size > size) {
-        // Within the limit of memory.
+        // Below the memory limit.
         None => Ok((elements as u64).max(1)),
         Some(chunk) => Err(format!(
             "a chunk of {} bytes is declared, but the file has {size}",
@@ -256,7 +251,7 @@ impl Arrays for Datasets {
     fn values<T: Value>(&mut self, name: &str, count: usize) -> Result<Vec<T>, String> {
         self.read(name, count, |dataset, start, rows, all| {
             match dataset.dtype().map_err(shown)? {
-                // Bools are an enumeration, and halves have no name.
+                // Bools are enums; halves have no name.
                 DType::F32
                 | DType::F64
                 | DType::I8

@@ -1,9 +1,6 @@
-//! Input files.
-
 use std::{fs::File, io, path::Path};
 
-/// Opens a regular file and returns its size; refuses others unopened, since pipes wait for a
-/// writer.
+/// Opens a regular file. Refuses others unopened: pipes wait for writers.
 pub fn open(path: &Path) -> io::Result<(File, u64)> {
     let refuse = |kind: &str| {
         let reason = format!("{kind}, not a regular file");

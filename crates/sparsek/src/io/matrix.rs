@@ -1,18 +1,16 @@
-//! Matrices as files hold them, and the limits that all formats share.
-
 use std::io::Read;
 
 use sparsek_kernels::spmm::MAX_ENTRIES;
 
 use super::{memory, npy::Npy};
 
-/// Larger counts must not exceed the elements of the matrix, which bounds memory.
+/// Larger entry counts must fit the matrix.
 const REPEATED: usize = 1 << 20;
 
 pub trait Value: Copy + Default {
     fn read(array: Npy<impl Read>) -> Result<Vec<Self>, String>;
 
-    /// The number, rounded; for `bool` whether it differs from 0.
+    /// Rounds; `bool`: not 0.
     fn of(number: f64) -> Self;
 }
 
@@ -46,8 +44,7 @@ impl Value for bool {
     }
 }
 
-/// Row `i` has entries `indptr[i]..indptr[i + 1]`, checked. Columns keep the file's order and may
-/// repeat; zeros are entries.
+/// CSR, checked. Columns keep the file's order and may repeat; zeros are entries.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Matrix<T> {
     pub shape: [usize; 2],
@@ -78,7 +75,6 @@ impl Matrix<bool> {
     }
 }
 
-/// Refuses more rows or columns than offsets can count.
 pub(super) fn check_size(shape: [usize; 2]) -> Result<(), String> {
     for (what, size) in ["rows", "columns"].into_iter().zip(shape) {
         if size > MAX_ENTRIES {
@@ -88,14 +84,13 @@ pub(super) fn check_size(shape: [usize; 2]) -> Result<(), String> {
     Ok(())
 }
 
-/// Refuses offsets that exceed the memory limit.
 pub(super) fn check_rows(count: usize, each: &str) -> Result<(), String> {
     let asked = memory::product(&[count, size_of::<u32>()]);
     memory::check(format_args!("a matrix of {count} {each}"), asked)
         .map_err(|error| error.to_string())
 }
 
-/// Refuses more entries than the matrix has places, or memory holds `copies` times.
+/// `copies` of the entries must fit in memory.
 pub(super) fn check_entries<T>(
     entries: usize,
     copies: usize,
@@ -140,7 +135,7 @@ pub(super) fn in_rows<T: Value>(
         }
         *slot += 1;
     }
-    // Offsets are now ends: the next starts.
+    // Offsets are ends: the next starts.
     indptr.copy_within(..shape[0], 1);
     indptr[0] = 0;
     Matrix { shape, indptr, indices, values: sorted }

@@ -1,21 +1,19 @@
-//! A limit on host memory per request.
+//! Limits host memory per request.
 //!
-//! Code calls [`check`] before it allocates what a file or option declares: an error instead of a
-//! killed process. Default: three quarters of what machine, control group and process have left at
-//! first. `SPARSEK_MAX_MEMORY` (`512M`, `64G`, or bytes) or [`set_limit`] replaces it.
+//! Default: three quarters of what machine, control group and process have free at first use.
+//! `SPARSEK_MAX_MEMORY` (`512M`, `64G`, or bytes) or [`set_limit`] overrides it.
 
 use std::{
     env, fmt, fs,
     sync::atomic::{AtomicU64, Ordering},
 };
 
-/// Environment variable of the limit.
+/// Environment variable.
 pub const VARIABLE: &str = "SPARSEK_MAX_MEMORY";
 
-/// 0 until read.
 static LIMIT: AtomicU64 = AtomicU64::new(0);
 
-/// Why a request was refused.
+/// Why a request failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MemoryError {
@@ -27,7 +25,7 @@ pub enum MemoryError {
         Bytes(u128::from(*allowed))
     )]
     TooMuch {
-        /// The request.
+        /// Request.
         what: String,
         /// Requested bytes; `u128::MAX` on overflow.
         asked: u128,
@@ -42,7 +40,7 @@ pub enum MemoryError {
     },
 }
 
-/// Bytes allowed per request, or [`MemoryError::Variable`].
+/// Bytes allowed per request.
 pub fn limit() -> Result<u64, MemoryError> {
     match LIMIT.load(Ordering::Relaxed) {
         0 => {
@@ -59,7 +57,7 @@ pub fn set_limit(bytes: u64) {
     LIMIT.store(bytes.max(1), Ordering::Relaxed);
 }
 
-/// Refuses more bytes than the limit; `what` names the request.
+/// Errors above the limit; `what` names the request.
 ///
 /// ```
 /// use sparsek::io::memory;
@@ -115,7 +113,7 @@ fn available() -> u64 {
     if system.total_memory() > 0 {
         least = least.min(system.available_memory());
     }
-    // No allocation is longer than isize::MAX: 2 GiB on wasm, where nothing else is known.
+    // isize::MAX bounds allocations, and is all that wasm knows.
     least.min(address_space().unwrap_or(u64::MAX)).min(isize::MAX as u64)
 }
 

@@ -1,5 +1,4 @@
-//! [`memory`] limits host allocations. Hidden modules serve `sparsek-gnn` and examples; they are
-//! not public API.
+//! [`memory`] limits host allocations. Hidden modules are not public API.
 
 #[doc(hidden)]
 pub mod compressed;

@@ -1,4 +1,4 @@
-//! Matrix Market files in coordinate format, plain or gzipped.
+//! Matrix Market coordinates, plain or gzipped.
 //!
 //! ```text
 //! %%MatrixMarket matrix coordinate real symmetric
@@ -8,8 +8,7 @@
 //! 3 3 7
 //! ```
 //!
-//! Memory follows the lines that are there, not the declared count. Errors are one line with the
-//! number of the line.
+//! Memory follows actual lines.
 
 use std::io::{BufRead, BufReader, Read};
 
@@ -20,7 +19,7 @@ use super::{
     text::excerpt,
 };
 
-/// Longest line in bytes; the format allows 1024.
+/// The format allows 1024.
 const MAX_LINE: u64 = 1 << 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,8 +36,7 @@ enum Symmetry {
     Skew,
 }
 
-/// Reads a matrix. Each line off the diagonal of a symmetric one is also the entry of the other
-/// triangle, as in scipy. Errors are one line.
+/// Mirrors off-diagonal entries of symmetric matrices, as scipy.
 pub fn read<T: Value>(reader: impl Read) -> Result<Matrix<T>, String> {
     let mut reader = BufReader::with_capacity(1 << 16, reader);
     let start = reader.fill_buf().map_err(|error| excerpt(&error.to_string()))?;
@@ -64,7 +62,6 @@ fn parse<T: Value>(mut lines: Lines<impl BufRead>) -> Result<Matrix<T>, String> 
         return Err(lines.bad(&format!("a symmetric matrix of {rows} × {cols} is not square")));
     }
     check_rows(rows, "rows")?;
-    // A line off the diagonal stands for two entries.
     let most = declared.saturating_mul(if symmetry == Symmetry::General { 1 } else { 2 });
     check_entries::<T>(most, 3, shape)?;
 
@@ -133,7 +130,7 @@ fn banner(line: &str) -> Result<(Field, Symmetry), String> {
     }
 }
 
-/// Row and column from 0, and the value; 1 in patterns.
+/// Ids from 0; patterns have value 1.
 fn entry(line: &str, shape: [usize; 2], field: Field) -> Result<(u32, u32, f64), String> {
     let mut words = line.split_ascii_whitespace();
     let mut next = |what: &str| words.next().ok_or_else(|| format!("the {what} is missing"));
@@ -164,7 +161,6 @@ fn entry(line: &str, shape: [usize; 2], field: Field) -> Result<(u32, u32, f64),
     }
 }
 
-/// Numbered lines of bounded length.
 struct Lines<R> {
     reader: R,
     line: Vec<u8>,
@@ -176,7 +172,6 @@ impl<R: BufRead> Lines<R> {
         Self { reader, line: Vec::new(), number: 0 }
     }
 
-    /// A reason with the number of the last line.
     fn bad(&self, reason: &str) -> String {
         format!("line {}: {reason}", self.number)
     }
@@ -204,7 +199,7 @@ impl<R: BufRead> Lines<R> {
         }
     }
 
-    /// The next line that is neither empty nor a comment, which may be in any encoding.
+    /// Skips empty lines and comments of any encoding.
     fn next_data(&mut self) -> Result<Option<&str>, String> {
         while self.advance()? {
             let line = self.line.trim_ascii();

@@ -1,7 +1,4 @@
-//! Atomic output files.
-//!
-//! Bytes go to `.NAME.part`, locked; [`Output::commit`] syncs it and renames it to `NAME`. A full
-//! disk, panic or kill leaves the old file.
+//! Writes files atomically: [`Output::commit`] syncs and renames a locked `.NAME.part`.
 
 use std::{
     ffi::OsString,
@@ -16,13 +13,13 @@ use same_file::Handle;
 pub struct Output {
     /// Links resolved.
     target: PathBuf,
-    /// `None` for devices and pipes, written in place.
+    /// `None`: device or pipe.
     part: Option<PathBuf>,
     file: Option<BufWriter<File>>,
 }
 
 impl Output {
-    /// Starts a file. [`io::ErrorKind::ResourceBusy`] if another process is writing it.
+    /// Starts a file; [`io::ErrorKind::ResourceBusy`] if another process writes it.
     pub fn create(path: &Path) -> io::Result<Self> {
         let target = match path.canonicalize() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_path_buf(),
@@ -36,7 +33,7 @@ impl Output {
             if before.is_dir() {
                 return Err(io::ErrorKind::IsADirectory.into());
             }
-            // Spare files without write permission.
+            // Refuses files without write permission.
             let file = File::options().append(true).open(&target)?;
             if !before.is_file() {
                 return Ok(Self { target, part: None, file: Some(BufWriter::new(file)) });
@@ -51,7 +48,7 @@ impl Output {
         Ok(output)
     }
 
-    /// Moves the file into place; after an error, the old one stays.
+    /// Moves the file into place; errors leave the old one.
     pub fn commit(mut self) -> io::Result<()> {
         let Some(file) = self.file.take() else {
             return Ok(());
@@ -101,7 +98,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     output.commit()
 }
 
-/// Makes a file's rename durable, if possible.
+/// Makes a rename durable, if possible.
 pub fn sync_folder(file: &Path) -> io::Result<()> {
     #[cfg(unix)]
     {
@@ -140,7 +137,7 @@ fn lock(part: &Path) -> io::Result<File> {
             }
             Err(TryLockError::Error(error)) => return Err(error),
         }
-        // Another writer may have renamed it before the lock.
+        // Another writer may have renamed it.
         let own = Handle::from_file(file.try_clone()?)?;
         if Handle::from_path(part).is_ok_and(|there| there == own) {
             file.set_len(0)?;
@@ -157,7 +154,6 @@ mod tests {
 
     use super::*;
 
-    /// Removed when dropped.
     struct Folder(PathBuf);
 
     #[fixture]

@@ -1,5 +1,3 @@
-//! Printing that never fails.
-
 use std::{
     fmt,
     io::{self, Write},
@@ -8,7 +6,7 @@ use std::{
 
 static LOST: OnceLock<String> = OnceLock::new();
 
-/// Prints a line. Ignores a closed pipe; [`lost`] reports other failures.
+/// Prints a line; [`lost`] reports failures.
 pub fn say(line: fmt::Arguments) {
     let written = writeln!(io::stdout().lock(), "{line}");
     if let Err(error) = written
@@ -18,12 +16,12 @@ pub fn say(line: fmt::Arguments) {
     }
 }
 
-/// Prints a line to standard error.
+/// Prints to standard error.
 pub fn note(line: fmt::Arguments) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
-/// Why [`say`] lost lines, if it did.
+/// First failure of [`say`].
 pub fn lost() -> Option<&'static str> {
     LOST.get().map(String::as_str)
 }

@@ -1,5 +1,3 @@
-//! Untrusted text, safe to print.
-
 use std::fmt::Write;
 
 const EXCERPT: usize = 200;
@@ -13,7 +11,7 @@ pub fn excerpt(text: &str) -> String {
     shown
 }
 
-/// Text on one line, control characters escaped.
+/// Escapes control characters, on one line.
 pub fn clean(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {

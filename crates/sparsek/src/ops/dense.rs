@@ -1,13 +1,10 @@
-//! Layers of many rows.
-
 use burn::backend::{
     Backend, backend_extension,
     tensor::{FloatTensor, IntTensor},
 };
 use sparsek_kernels::dense::AdamFactors;
 
-/// Layers of dense rows `[rows, width]` and compressed ones: `[rows, k]` values and ascending
-/// columns.
+/// Layers; compressed rows are `[rows, k]` values and ascending columns.
 #[backend_extension(
     Flex: cfg(feature = "flex"),
     Cube: cfg(feature = "cubecl"),
@@ -40,7 +37,7 @@ pub trait DenseOps: Backend {
     #[fusion(dtype = x, shape = x)]
     fn add_bias_rows(x: FloatTensor<Self>, bias: FloatTensor<Self>) -> FloatTensor<Self>;
 
-    /// `x · yᵀ + bias`, rounded as by tensor cores. No gradient.
+    /// `x · yᵀ + bias`, rounded like tensor cores. No gradient.
     #[fusion(dtype = x, shape = [x[0], y[0]].into())]
     fn row_products(
         x: FloatTensor<Self>,
@@ -48,7 +45,7 @@ pub trait DenseOps: Backend {
         bias: FloatTensor<Self>,
     ) -> FloatTensor<Self>;
 
-    /// Normalizes rows, scales by gamma, adds beta.
+    /// Layer normalization.
     #[fusion(dtype = x, shape = x)]
     fn layer_norm_rows(
         x: FloatTensor<Self>,
@@ -65,7 +62,7 @@ pub trait DenseOps: Backend {
         weight: FloatTensor<Self>,
     ) -> FloatTensor<Self>;
 
-    /// `x · weightᵀ` at the columns.
+    /// `x · weightᵀ` at `columns`.
     #[fusion(dtype = x, shape = columns)]
     fn linear_selected(
         x: FloatTensor<Self>,
@@ -73,11 +70,11 @@ pub trait DenseOps: Backend {
         columns: IntTensor<Self>,
     ) -> FloatTensor<Self>;
 
-    /// Sum of all rows.
+    /// Adds all rows.
     #[fusion(dtype = x, shape = [x[1]].into())]
     fn column_sums(x: FloatTensor<Self>) -> FloatTensor<Self>;
 
-    /// `[1]`: the scaled sum of the cross-entropies of rows with a label of at least 0.
+    /// Scaled sum of cross-entropies; skips negative labels.
     #[fusion(dtype = scores, shape = [1].into())]
     fn cross_entropy(
         scores: FloatTensor<Self>,
@@ -113,7 +110,7 @@ mod shapes {
     }
 }
 
-/// Gradients of [`DenseOps`], and the step that takes them.
+/// Gradients of [`DenseOps`], hits and Adam.
 #[backend_extension(
     Flex: cfg(feature = "flex"),
     Cube: cfg(feature = "cubecl"),
@@ -132,7 +129,7 @@ pub trait DenseGradientOps: Backend {
     fn linear_rows_gradient(x: FloatTensor<Self>, upstream: FloatTensor<Self>)
     -> FloatTensor<Self>;
 
-    /// Gradients of [`DenseOps::layer_norm_rows`]: rows; gamma and beta as `[2, width]`.
+    /// Gradients of rows; gamma and beta, `[2, width]`.
     #[fusion(meta = shapes::normalized)]
     fn layer_norm_rows_gradient(
         x: FloatTensor<Self>,
@@ -141,7 +138,7 @@ pub trait DenseGradientOps: Backend {
         epsilon: f32,
     ) -> (FloatTensor<Self>, FloatTensor<Self>);
 
-    /// Gradient of the values: `upstream · weightᵀ` at the columns.
+    /// `upstream · weightᵀ` at `columns`.
     #[fusion(dtype = upstream, shape = columns)]
     fn linear_compressed_gradient(
         columns: IntTensor<Self>,
@@ -149,7 +146,7 @@ pub trait DenseGradientOps: Backend {
         upstream: FloatTensor<Self>,
     ) -> FloatTensor<Self>;
 
-    /// Gradient of the weight, of `width` rows.
+    /// Gradient of the weight.
     #[fusion(dtype = upstream, shape = [*width, upstream[1]].into())]
     fn linear_compressed_weight_gradient(
         values: FloatTensor<Self>,
@@ -167,11 +164,11 @@ pub trait DenseGradientOps: Backend {
         scale: f32,
     ) -> FloatTensor<Self>;
 
-    /// 1 for rows whose label scores greatest, else 0.
+    /// 1 where the label scores highest, else 0.
     #[fusion(dtype = scores, shape = [scores[0]].into())]
     fn class_hits(scores: FloatTensor<Self>, labels: IntTensor<Self>) -> FloatTensor<Self>;
 
-    /// Parameter and moments after an Adam step.
+    /// Adam step.
     #[fusion(meta = shapes::stepped)]
     fn adam_step(
         x: FloatTensor<Self>,

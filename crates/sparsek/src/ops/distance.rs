@@ -1,4 +1,3 @@
-//! Distances between sparse rows.
 #![allow(
     clippy::large_enum_variant,
     reason = "there is one for each call, and what is derived from it"
@@ -13,52 +12,52 @@ use burn::{
 };
 use sparsek_kernels::distance::{DenseForm, Distance, Gradient, Routine};
 
-/// A distance, and facts about two matrices.
+/// Distance between two matrices.
 #[derive(Clone, Copy, Debug)]
 pub struct DistanceSpec {
-    /// The distance.
+    /// Distance.
     pub distance: &'static dyn Distance,
-    /// Parameter, such as an exponent.
+    /// Metric parameter.
     pub p: f64,
     /// Columns.
     pub cols: usize,
     /// Forced routine.
     pub routine: Option<Routine>,
-    /// Density of the whole second matrix, if this is a part.
+    /// Density of the unsplit second matrix.
     pub density: Option<f64>,
-    /// Longest row of each (whole) matrix.
+    /// Longest row of each whole matrix.
     pub longest: [usize; 2],
-    /// Largest magnitudes, if known; infinity if not all whole numbers.
+    /// Largest magnitudes; infinity unless all whole numbers.
     pub greatest: [Option<f32>; 2],
-    /// Both are the same matrix.
+    /// Same matrix twice.
     pub same_matrix: bool,
 }
 
-/// A CSR matrix with ascending columns.
+/// CSR matrix with ascending columns.
 #[derive(ExtensionType, Clone, Debug)]
 #[extension_type(fusion: cfg(feature = "fusion"))]
 pub struct CsrTensors<B: Backend> {
     /// Row offsets.
     pub indptr: IntTensor<B>,
-    /// Column of each entry.
+    /// Entry columns.
     pub indices: IntTensor<B>,
-    /// Value of each entry.
+    /// Entry values.
     pub values: FloatTensor<B>,
 }
 
-/// A transposed pattern.
+/// Transposed pattern.
 #[derive(ExtensionType, Clone, Debug)]
 #[extension_type(fusion: cfg(feature = "fusion"))]
 pub struct TransposedPattern<B: Backend> {
     /// Column offsets.
     pub indptr: IntTensor<B>,
-    /// Row of each entry.
+    /// Entry rows.
     pub rows: IntTensor<B>,
-    /// Original position of each entry.
+    /// Original entry positions.
     pub entries: IntTensor<B>,
 }
 
-/// Transposes for gradients. Wide matrices drop and renumber columns that are empty in both.
+/// Transposes for gradients. Wide matrices drop columns empty in both, and renumber.
 #[derive(ExtensionType, Clone, Debug)]
 #[extension_type(fusion: cfg(feature = "fusion"))]
 pub enum Transposed<B: Backend> {
@@ -66,53 +65,53 @@ pub enum Transposed<B: Backend> {
     Without,
     /// Both patterns.
     Both {
-        /// Renumbered columns of `x`.
+        /// Renumbered `x` columns.
         x_columns: IntTensor<B>,
-        /// Transpose of `x`.
+        /// `x` transposed.
         #[extension_type]
         x: TransposedPattern<B>,
-        /// Renumbered columns of `y`.
+        /// Renumbered `y` columns.
         y_columns: IntTensor<B>,
-        /// Transpose of `y`.
+        /// `y` transposed.
         #[extension_type]
         y: TransposedPattern<B>,
     },
 }
 
-/// A nearest-neighbor search.
+/// Nearest-neighbor search.
 #[derive(Clone, Copy, Debug)]
 pub struct NearestSpec {
-    /// The distance.
+    /// Distance.
     pub by: DistanceSpec,
     /// Neighbors per row.
     pub k: usize,
     /// Skip the row itself.
     pub exclude_self: bool,
-    /// Queries per batch, or the backend's choice.
+    /// Queries per batch.
     pub batch: Option<usize>,
     /// Index dtype.
     pub index: IntDType,
 }
 
-/// A gradient for the values of the first matrix.
+/// Gradient for the first matrix.
 #[derive(Clone, Copy, Debug)]
 pub struct GradientSpec {
-    /// The distance.
+    /// Distance.
     pub by: DistanceSpec,
-    /// Its gradient by this matrix.
+    /// Its slope.
     pub slope: Gradient,
 }
 
-/// A radius search.
+/// Radius search.
 #[derive(Clone, Copy, Debug)]
 pub struct RadiusSpec {
-    /// Inclusive, rounded to the dtype of the distances.
+    /// Inclusive, rounded to the distances' dtype.
     pub radius: f64,
-    /// Accept at least the radius, not at most.
+    /// Accept distances of at least the radius.
     pub largest: bool,
-    /// Index row of the first query, to skip rows themselves.
+    /// First query's index row.
     pub exclude_self: Option<usize>,
-    /// Accepted distances, for the second pass.
+    /// Accepted distances; second pass only.
     pub total: usize,
 }
 
@@ -188,7 +187,7 @@ mod shapes {
     }
 }
 
-/// Distances between rows of `x` and `y`.
+/// Distances between rows; only `pairwise` has a gradient.
 #[backend_extension(
     Flex: cfg(feature = "flex"),
     Cube: cfg(feature = "cubecl"),
@@ -196,11 +195,11 @@ mod shapes {
     Autodiff
 )]
 pub trait DistanceOps: Backend {
-    /// Largest magnitude, f32 `[1]`; infinity if not all whole numbers, or unused.
+    /// Largest magnitude, f32; infinity if unused or not all whole.
     #[fusion(meta = shapes::one)]
     fn greatest(values: FloatTensor<Self>) -> FloatTensor<Self>;
 
-    /// All distances, `[rows of x, rows of y]`.
+    /// Distances `[x rows, y rows]`.
     #[fusion(meta = shapes::pairs)]
     fn pairwise(
         #[extension_type] x: CsrTensors<Self>,
@@ -209,7 +208,7 @@ pub trait DistanceOps: Backend {
         spec: DistanceSpec,
     ) -> FloatTensor<Self>;
 
-    /// Distances and indices, nearest first: `[rows of x, k]`.
+    /// Distances and indices, nearest first: `[rows, k]`.
     #[fusion(meta = shapes::nearest)]
     fn nearest(
         #[extension_type] x: CsrTensors<Self>,
@@ -217,12 +216,11 @@ pub trait DistanceOps: Backend {
         spec: NearestSpec,
     ) -> (FloatTensor<Self>, IntTensor<Self>);
 
-    /// Accepted distances per block of a row, i32; [`list_within`](Self::list_within) fills.
+    /// Accepted distances per row block, i32.
     #[fusion(meta = shapes::counts)]
     fn count_within(distances: FloatTensor<Self>, spec: RadiusSpec) -> IntTensor<Self>;
 
-    /// Accepted distances row by row, and their ascending columns, i32. `offsets`: first slot of
-    /// each block.
+    /// Accepted distances and i32 columns. `offsets`: first slot per block.
     #[fusion(meta = shapes::listed)]
     fn list_within(
         distances: FloatTensor<Self>,
@@ -230,11 +228,11 @@ pub trait DistanceOps: Backend {
         spec: RadiusSpec,
     ) -> (FloatTensor<Self>, IntTensor<Self>);
 
-    /// Dense rows divided by their norms, less their means if `centered`. Has no gradient.
+    /// Scales rows to unit length, optionally centered.
     #[fusion(dtype = rows, shape = rows)]
     fn unit_rows(rows: FloatTensor<Self>, centered: bool) -> FloatTensor<Self>;
 
-    /// Distances of dense queries to all rows, of unit length for angles. Has no gradient.
+    /// Distances to all rows; angles need unit rows.
     #[fusion(dtype = queries, shape = [queries[0], rows[0]].into())]
     fn dense_distances(
         queries: FloatTensor<Self>,
@@ -242,7 +240,7 @@ pub trait DistanceOps: Backend {
         form: DenseForm,
     ) -> FloatTensor<Self>;
 
-    /// Distances of dense queries to their candidates, numbers of rows. Has no gradient.
+    /// Distances to candidate rows.
     #[fusion(dtype = queries, shape = candidates)]
     fn candidate_distances(
         queries: FloatTensor<Self>,
@@ -259,8 +257,8 @@ pub trait DistanceOps: Backend {
     Fusion: cfg(feature = "fusion")
 )]
 pub trait DistanceGradientOps: Backend {
-    /// Gradient of [`DistanceOps::pairwise`] for the values of `x`, with renumbered columns.
-    /// `divisors`: distances by [`divisor`](sparsek_kernels::distance::divisor), else `distances`.
+    /// Gradient for `x` values. `divisors`: distances by
+    /// [`divisor`](sparsek_kernels::distance::divisor), else `distances`.
     #[fusion(meta = shapes::gradient)]
     fn pairwise_gradient(
         #[extension_type] x: CsrTensors<Self>,

@@ -1,7 +1,5 @@
-//! Backend operations, routed by device; tensor functions check the arguments.
-//!
-//! `<Family>Ops` lists what tensor functions call, `<Family>GradientOps` (not differentiable) what
-//! gradients use.
+//! Backend operations; tensor functions check arguments. `<Family>GradientOps` are not
+//! differentiable.
 
 mod dense;
 mod distance;

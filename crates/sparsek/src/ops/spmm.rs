@@ -1,5 +1,3 @@
-//! Products and maxima over patterns.
-
 use burn::backend::{
     Backend, ExtensionType, backend_extension,
     tensor::{FloatTensor, IntTensor},
@@ -15,31 +13,31 @@ pub enum BlockedEntries<B: Backend> {
     Present(IntTensor<B>),
 }
 
-/// A pattern, its transpose, and work partitions.
+/// Pattern, transpose and work partitions.
 #[derive(ExtensionType, Clone, Debug)]
 #[extension_type(fusion: cfg(feature = "fusion"))]
 pub struct Operator<B: Backend> {
     /// Row offsets.
     pub indptr: IntTensor<B>,
-    /// Column of each entry.
+    /// Entry columns.
     pub indices: IntTensor<B>,
     /// Work partition.
     pub parts: IntTensor<B>,
     /// Column offsets.
     pub transposed_indptr: IntTensor<B>,
-    /// Row of each transposed entry.
+    /// Transposed entry rows.
     pub transposed_indices: IntTensor<B>,
-    /// Original position of each transposed entry.
+    /// Original entry positions.
     pub transposed_entries: IntTensor<B>,
-    /// Work partition of the transpose.
+    /// Transposed work partition.
     pub transposed_parts: IntTensor<B>,
-    /// Transposed entries by column blocks.
+    /// Blocks of the transpose.
     #[extension_type]
     pub transposed_blocks: BlockedEntries<B>,
 }
 
 impl<B: Backend> Operator<B> {
-    /// Swaps pattern and transpose; keeps `transposed_entries`, drops blocks.
+    /// Keeps `transposed_entries`, drops blocks.
     pub(crate) fn transposed(self) -> Self {
         Self {
             indptr: self.transposed_indptr,
@@ -54,7 +52,7 @@ impl<B: Backend> Operator<B> {
     }
 }
 
-/// Factors of elements.
+/// Element factors.
 #[derive(ExtensionType, Clone, Debug)]
 #[extension_type(fusion: cfg(feature = "fusion"))]
 pub enum Factor<B: Backend> {
@@ -77,13 +75,13 @@ impl<B: Backend> Factor<B> {
 #[derive(ExtensionType, Clone, Debug)]
 #[extension_type(fusion: cfg(feature = "fusion"))]
 pub struct Factors<B: Backend> {
-    /// Per entry, in the dtype of the other operand.
+    /// Per entry, in the operand's dtype.
     #[extension_type]
     pub weights: Factor<B>,
-    /// Per row, f64 for f64, else f32.
+    /// Per row, f32 (f64 for f64).
     #[extension_type]
     pub rows: Factor<B>,
-    /// Per column, as `rows`.
+    /// Per column, likewise.
     #[extension_type]
     pub cols: Factor<B>,
 }
@@ -97,9 +95,9 @@ impl<B: Backend> Factors<B> {
 /// Product with compressed rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompressedSpec {
-    /// Columns of the compressed matrix.
+    /// Compressed matrix columns.
     pub width: usize,
-    /// Most columns per block of the transpose, or 0.
+    /// Most columns per transposed block, or 0.
     pub block_columns: usize,
 }
 
@@ -194,8 +192,7 @@ mod shapes {
     }
 }
 
-/// Products `y[i] = rows[i] Σ weights[e] cols[j] x[j]` over entries `e = (i, j)`, maxima and
-/// sampled products. `rows` and `cols` have no gradient.
+/// Products, maxima and sampled products; `rows` and `cols` have no gradient.
 #[backend_extension(
     Flex: cfg(feature = "flex"),
     Cube: cfg(feature = "cubecl"),
@@ -203,15 +200,15 @@ mod shapes {
     Autodiff
 )]
 pub trait SpmmOps: Backend {
-    /// Work partition of a pattern.
+    /// Work partition.
     #[fusion(meta = shapes::parts)]
     fn partition(indptr: IntTensor<Self>, nnz: usize) -> IntTensor<Self>;
 
-    /// Most columns per block here, or 0: one i32.
+    /// Most columns per block, or 0; i32 `[1]`.
     #[fusion(meta = shapes::one)]
     fn block_columns(like: IntTensor<Self>) -> IntTensor<Self>;
 
-    /// Groups entries by blocks of at most `most` columns. Columns must ascend.
+    /// Blocks of `most` columns; columns must ascend.
     #[fusion(meta = shapes::column_blocks)]
     fn column_blocks(
         indptr: IntTensor<Self>,
@@ -220,7 +217,7 @@ pub trait SpmmOps: Backend {
         most: usize,
     ) -> IntTensor<Self>;
 
-    /// Product with a dense matrix.
+    /// Product with dense rows.
     #[fusion(meta = shapes::product)]
     fn spmm(
         x: FloatTensor<Self>,
@@ -228,7 +225,7 @@ pub trait SpmmOps: Backend {
         #[extension_type] operator: Operator<Self>,
     ) -> FloatTensor<Self>;
 
-    /// Product with compressed rows: `[cols, k]` values and ascending columns.
+    /// Product with compressed rows, `[cols, k]`.
     #[fusion(meta = shapes::compressed)]
     fn spmm_compressed(
         values: FloatTensor<Self>,
@@ -238,7 +235,7 @@ pub trait SpmmOps: Backend {
         spec: CompressedSpec,
     ) -> FloatTensor<Self>;
 
-    /// Dense rows of `width` columns from compressed ones.
+    /// Expands compressed rows to `width`.
     #[fusion(dtype = values, shape = shapes::with_last(values, *width))]
     fn expand(
         values: FloatTensor<Self>,
@@ -253,7 +250,7 @@ pub trait SpmmOps: Backend {
         #[extension_type] operator: Operator<Self>,
     ) -> FloatTensor<Self>;
 
-    /// Sampled product: `rows[i] cols[j] left[i] · right[j]` for each entry; ignores weights.
+    /// `rows[i] cols[j] left[i] · right[j]`.
     #[fusion(meta = shapes::entries)]
     fn sddmm(
         left: FloatTensor<Self>,
@@ -270,7 +267,7 @@ pub trait SpmmOps: Backend {
     Fusion: cfg(feature = "fusion")
 )]
 pub trait SpmmGradientOps: Backend {
-    /// With a transposed operator; weights keep their order.
+    /// Transposed product; weights keep their order.
     #[fusion(meta = shapes::product)]
     fn spmm_transposed(
         x: FloatTensor<Self>,
@@ -278,7 +275,7 @@ pub trait SpmmGradientOps: Backend {
         #[extension_type] transposed: Operator<Self>,
     ) -> FloatTensor<Self>;
 
-    /// Gradient of [`SpmmOps::spmm_compressed`] for the values.
+    /// Gradient for compressed values.
     #[fusion(dtype = upstream, shape = columns)]
     fn compressed_gradient(
         upstream: FloatTensor<Self>,
@@ -288,7 +285,7 @@ pub trait SpmmGradientOps: Backend {
         spec: CompressedSpec,
     ) -> FloatTensor<Self>;
 
-    /// [`SpmmOps::sddmm`] of compressed rows: gradient for the weights.
+    /// [`SpmmOps::sddmm`] of compressed rows.
     #[fusion(meta = shapes::compressed_entries)]
     fn sddmm_compressed(
         left: FloatTensor<Self>,
@@ -298,11 +295,11 @@ pub trait SpmmGradientOps: Backend {
         #[extension_type] operator: Operator<Self>,
     ) -> FloatTensor<Self>;
 
-    /// Dense elements at the columns of compressed rows.
+    /// Gathers elements at `columns`.
     #[fusion(dtype = source, shape = columns)]
     fn gather_columns(source: FloatTensor<Self>, columns: IntTensor<Self>) -> FloatTensor<Self>;
 
-    /// Maxima and winning entries, i32, -1 for none.
+    /// Maxima and winners, i32, -1 for none.
     #[fusion(meta = shapes::maxima)]
     fn spmm_max_winners(
         x: FloatTensor<Self>,

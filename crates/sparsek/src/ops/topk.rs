@@ -1,5 +1,3 @@
-//! Row-wise selections.
-
 use std::sync::mpsc::Sender;
 
 use burn::{
@@ -13,68 +11,67 @@ use burn::{
 use cubecl::{client::Client, server::Handle};
 use sparsek_kernels::topk::{DrawSettings, TopkOptions, VectorOptions};
 
-/// A selection along the last dimension.
+/// Selection along the last dimension.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TopkSpec {
-    /// What to select.
+    /// Options.
     pub options: TopkOptions,
     /// Index dtype.
     pub index: IntDType,
 }
 
-/// A selection from one vector.
+/// Selection from one vector.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct VectorSpec {
-    /// What to select, and how.
+    /// Options.
     pub options: VectorOptions,
     /// Index dtype.
     pub index: IntDType,
 }
 
-/// A draw of one token per row.
+/// Token draw per row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DrawSpec {
-    /// Candidates of a row: its greatest logits.
+    /// Candidates per row.
     pub k: usize,
-    /// Dtype of the tokens.
+    /// Token dtype.
     pub index: IntDType,
-    /// One for all rows, or one per row.
+    /// One, or one per row.
     pub settings: Vec<DrawSettings>,
-    /// Decides the numbers, with the row.
+    /// Random seed.
     pub seed: [u32; 2],
 }
 
 impl DrawSpec {
-    /// Selection of the candidates.
     pub(crate) fn candidates(&self, sorted: bool) -> TopkSpec {
         TopkSpec { options: TopkOptions::new(self.k).with_sorted(sorted), index: self.index }
     }
 }
 
-/// Valid elements of each row.
+/// Valid elements per row.
 #[derive(ExtensionType, Clone, Debug)]
 #[extension_type(fusion: cfg(feature = "fusion"))]
 pub enum Bounds<B: Backend> {
     /// All.
     Whole,
-    /// The first ones: one u32 count per row.
+    /// First elements: count per row, u32.
     Lengths(IntTensor<B>),
-    /// Those of a range of columns.
+    /// Column range.
     Between {
-        /// First column: one u32 per row.
+        /// First column per row, u32.
         starts: IntTensor<B>,
-        /// Column after the last: one u32 per row.
+        /// Exclusive end per row, u32.
         ends: IntTensor<B>,
     },
 }
 
-/// Where rows lie in a cache, in the dtype of the indices.
+/// Maps columns to a cache; index dtype.
 #[derive(ExtensionType, Clone, Debug)]
 #[extension_type(fusion: cfg(feature = "fusion"))]
 pub enum IndexMap<B: Backend> {
-    /// One number per row, added to its indices.
+    /// Added to each row's indices.
     Offsets(IntTensor<B>),
-    /// Pages of each row: `[rows, pages]`.
+    /// Pages, `[rows, pages]`.
     Pages(IntTensor<B>),
     /// Pages, then offsets.
     Both {
@@ -86,7 +83,6 @@ pub enum IndexMap<B: Backend> {
 }
 
 impl<B: Backend> IndexMap<B> {
-    /// Pages and offsets.
     pub(crate) fn parts(self) -> (Option<IntTensor<B>>, Option<IntTensor<B>>) {
         match self {
             Self::Offsets(offsets) => (None, Some(offsets)),
@@ -96,9 +92,9 @@ impl<B: Backend> IndexMap<B> {
     }
 }
 
-/// Selected elements and their positions.
+/// Selected elements and positions.
 pub enum SelectedBuffers {
-    /// On a device, valid once queued kernels have run.
+    /// On a device, valid after queued kernels.
     #[cfg(feature = "cubecl")]
     Device {
         /// Client.
@@ -117,7 +113,7 @@ pub enum SelectedBuffers {
     },
 }
 
-/// Selection, or why it failed.
+/// Selection or error.
 pub type Outcome = Result<SelectedBuffers, String>;
 
 #[cfg(feature = "fusion")]
@@ -203,7 +199,7 @@ pub trait TopkOps: Backend {
         spec: TopkSpec,
     ) -> IntTensor<Self>;
 
-    /// Sets all other elements to zero.
+    /// Zeroes all other elements.
     #[fusion(dtype = input, shape = input)]
     fn topk_mask(
         input: FloatTensor<Self>,
@@ -211,8 +207,7 @@ pub trait TopkOps: Backend {
         spec: TopkSpec,
     ) -> FloatTensor<Self>;
 
-    /// Maps the columns of rows, `[rows, k]`, through pages of `page` columns and offsets. Indices
-    /// of unused slots stay.
+    /// Maps `[rows, k]` through pages of `page` columns, then offsets. Unused slots stay.
     #[fusion(dtype = indices, shape = indices)]
     fn remap(
         indices: IntTensor<Self>,
@@ -220,11 +215,11 @@ pub trait TopkOps: Backend {
         page: usize,
     ) -> IntTensor<Self>;
 
-    /// Draws a token of each row of logits: `[rows, tokens]` → `[rows]`. No gradient.
+    /// Draws a token per row, `[rows]`. No gradient.
     #[fusion(meta = shapes::drawn)]
     fn draw(logits: FloatTensor<Self>, spec: DrawSpec) -> IntTensor<Self>;
 
-    /// Values and indices of a vector.
+    /// Of a vector.
     #[fusion(meta = shapes::of_vector)]
     fn topk_vector_float(
         input: FloatTensor<Self>,
@@ -239,7 +234,7 @@ pub trait TopkOps: Backend {
     ) -> (IntTensor<Self>, IntTensor<Self>);
 }
 
-/// Parts of gradients and sharded selections.
+/// Gradients and sharded selections.
 #[backend_extension(
     Flex: cfg(feature = "flex"),
     Cube: cfg(feature = "cubecl"),
@@ -254,7 +249,7 @@ pub trait TopkGradientOps: Backend {
         spec: TopkSpec,
     ) -> (FloatTensor<Self>, IntTensor<Self>);
 
-    /// Scatters `source[.., i]` to `indices[.., i]` in rows of `cols` zeros; skips -1.
+    /// Scatters `source` to `indices` in zeros; skips -1.
     #[fusion(dtype = source, shape = shapes::with_last(source, *cols))]
     fn scatter_selected(
         source: FloatTensor<Self>,
@@ -262,12 +257,11 @@ pub trait TopkGradientOps: Backend {
         cols: usize,
     ) -> FloatTensor<Self>;
 
-    /// Sets all but `indices` to zero.
+    /// Zeroes all but `indices`.
     #[fusion(dtype = source, shape = source)]
     fn keep_selected(source: FloatTensor<Self>, indices: IntTensor<Self>) -> FloatTensor<Self>;
 
-    /// Sends a selection through the channel. Returns the input, since operations must return a
-    /// tensor.
+    /// Sends a selection; returns the input, as operations must.
     #[fusion(dtype = input, shape = input)]
     fn topk_send_float(
         input: FloatTensor<Self>,
@@ -283,7 +277,7 @@ pub trait TopkGradientOps: Backend {
         to: Sender<Outcome>,
     ) -> IntTensor<Self>;
 
-    /// Selects; gathers `places` (of the index dtype) at the positions.
+    /// Selects, then gathers `places`, of the index dtype.
     #[fusion(meta = |input, _, spec| shapes::selected(input, &BoundsMetadata::Whole, spec))]
     fn topk_gather_float(
         input: FloatTensor<Self>,

@@ -1,6 +1,3 @@
-//! Gradients of layers. Parameters have own operations: general reductions over many rows leave a
-//! GPU idle.
-
 use burn::{
     backend::{
         Backend, TensorMetadata,
@@ -18,12 +15,11 @@ use burn_autodiff::{
 use super::tracking::finish;
 use crate::ops::{DenseGradientOps, DenseOps};
 
-/// N parents: rows, weight, maybe bias, maybe addend.
+/// Parents: rows, weight, optional bias and addend.
 #[derive(Debug)]
 struct LinearGradient;
 
 impl<B: Backend + DenseOps + DenseGradientOps, const N: usize> Backward<B, N> for LinearGradient {
-    /// Rows and weight.
     type State = [FloatTensor<B>; 2];
 
     fn backward(
@@ -111,7 +107,6 @@ impl<B: Backend + DenseGradientOps> Backward<B, 2> for CompressedLinearGradient 
 #[derive(Debug)]
 struct SelectedGradient;
 
-/// Rows, weight and columns.
 #[derive(Clone, Debug)]
 struct SelectedState<B: Backend> {
     x: FloatTensor<B>,
@@ -147,7 +142,6 @@ impl<B: Backend + DenseOps + DenseGradientOps> Backward<B, 2> for SelectedGradie
 struct LayerNormGradient;
 
 impl<B: Backend + DenseGradientOps> Backward<B, 3> for LayerNormGradient {
-    /// Rows, gamma, epsilon.
     type State = (FloatTensor<B>, FloatTensor<B>, f32);
 
     fn backward(
@@ -176,7 +170,6 @@ impl<B: Backend + DenseGradientOps> Backward<B, 3> for LayerNormGradient {
 struct ColumnSumsGradient;
 
 impl<B: Backend> Backward<B, 1> for ColumnSumsGradient {
-    /// Rows and columns.
     type State = [usize; 2];
 
     fn backward(
@@ -198,7 +191,6 @@ impl<B: Backend> Backward<B, 1> for ColumnSumsGradient {
 struct CrossEntropyGradient;
 
 impl<B: Backend + DenseGradientOps> Backward<B, 1> for CrossEntropyGradient {
-    /// Scores, labels, scale.
     type State = (FloatTensor<B>, IntTensor<B>, f32);
 
     fn backward(

@@ -1,5 +1,3 @@
-//! Gradients of distances for both matrices.
-
 use burn::backend::{
     Backend,
     tensor::{FloatTensor, IntTensor},
@@ -18,7 +16,6 @@ use crate::ops::{
     RadiusSpec, Transposed, TransposedPattern,
 };
 
-/// A matrix in the numbering of [`Transposed`].
 #[derive(Clone)]
 struct Matrix<B: Backend> {
     csr: CsrTensors<B>,
@@ -39,7 +36,6 @@ impl<B: Backend> std::fmt::Debug for State<B> {
     }
 }
 
-/// `pairs`: upstream gradient, distances and divisors.
 fn gradient<B: DistanceGradientOps>(
     x: Matrix<B>,
     y: Matrix<B>,
@@ -49,12 +45,12 @@ fn gradient<B: DistanceGradientOps>(
     B::pairwise_gradient(x.csr, y.csr, y.transposed, upstream, distances, divisors, spec)
 }
 
-/// What the gradient divides by; the distances if by nothing.
+/// Returns the distances if nothing divides.
 fn divisors<B: DistanceOps>(state: &State<B>, slope: Gradient) -> FloatTensor<B> {
     let Some(distance) = divisor(slope) else {
         return state.distances.clone();
     };
-    // A row has one with itself too.
+    // A row also needs a divisor with itself.
     let spec = DistanceSpec { distance, routine: None, same_matrix: false, ..state.spec };
     B::pairwise(state.x.csr.clone(), state.y.csr.clone(), Transposed::Without, spec)
 }

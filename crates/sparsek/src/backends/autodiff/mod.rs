@@ -1,5 +1,3 @@
-//! Gradients on top of any backend.
-
 mod dense;
 mod distance;
 mod spmm;

@@ -1,6 +1,3 @@
-//! Gradients of sparse products, over the transposed pattern; compressed rows at selected columns
-//! only.
-
 use burn::backend::{
     Backend,
     tensor::{FloatTensor, IntTensor},
@@ -24,7 +21,6 @@ struct State<B: Backend> {
     operator: Operator<B>,
     factors: Factors<B>,
     columns: Columns<B>,
-    /// Right-hand values, kept for weights only.
     values: Option<FloatTensor<B>>,
 }
 
@@ -146,7 +142,6 @@ impl<B: Backend> std::fmt::Debug for Sampled<B> {
     }
 }
 
-/// Both gradients are products with the upstream gradient as weights.
 #[derive(Debug)]
 struct SampledGradient;
 

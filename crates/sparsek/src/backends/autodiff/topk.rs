@@ -1,5 +1,3 @@
-//! Gradients of selections.
-
 use burn::backend::{
     Backend, TensorMetadata,
     tensor::{FloatTensor, IntTensor},
@@ -14,7 +12,6 @@ use burn_autodiff::{
 use super::tracking::finish;
 use crate::ops::{Bounds, DrawSpec, IndexMap, TopkGradientOps, TopkOps, TopkSpec, VectorSpec};
 
-/// State: indices and row length.
 #[derive(Debug)]
 struct TopkGradient;
 

@@ -1,5 +1,3 @@
-//! Outputs on the graph.
-
 use burn::backend::{Backend, tensor::FloatTensor};
 use burn_autodiff::{
     Autodiff,
@@ -7,7 +5,6 @@ use burn_autodiff::{
     ops::{Backward, OpsKind},
 };
 
-/// Keeps the state if a parent is tracked.
 pub(super) fn finish<G, B, C, const N: usize>(
     kind: OpsKind<G, B, G::State, C, N>,
     state: G::State,

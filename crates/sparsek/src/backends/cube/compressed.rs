@@ -1,5 +1,4 @@
-//! Linear layers of compressed rows that keep few of many elements: the kept elements are a CSR
-//! matrix with k entries per row.
+//! Very sparse compressed rows as CSR, k entries per row.
 
 use burn::{
     backend::{TensorMetadata, cubecl::dtype_to_elem_type, ops::IntTensorOps},
@@ -17,24 +16,22 @@ use super::{
 };
 use crate::ops::{Bounds, TopkOps, TopkSpec};
 
-/// Whether kept elements alone are faster than dense rows of `width`.
 pub(super) fn is_sparse(columns: &CubeTensor, width: usize) -> bool {
     let [rows, k] = columns.shape().dims();
     let entries = rows * k;
     entries > 0 && width / k >= MIN_SPARSITY && entries.max(width) <= MAX_ENTRIES
 }
 
-/// Entries of compressed rows, or of their transpose.
 pub(super) struct Entries {
     indptr: CubeTensor,
     indices: CubeTensor,
-    /// Where each entry is in the compressed rows, if elsewhere.
+    /// Original positions, if reordered.
     places: Option<CubeTensor>,
     cols: usize,
 }
 
 impl Entries {
-    /// Entries row by row.
+    /// By row.
     pub fn of_rows(columns: CubeTensor, width: usize) -> Self {
         let [rows, k] = columns.shape().dims();
         let offsets = (rows * k + 1) as i64;
@@ -43,7 +40,7 @@ impl Entries {
         Self { indptr, indices: flat(columns), places: None, cols: width }
     }
 
-    /// Entries column by column, in each from the first row to the last.
+    /// By column; rows ascend.
     pub fn of_columns(columns: CubeTensor, width: usize) -> Self {
         let [rows, k] = columns.shape().dims();
         let nnz = rows * k;
@@ -69,7 +66,7 @@ impl Entries {
         }
     }
 
-    /// Products of entries with `values` and the rows of `x`.
+    /// Weighted product with `x`.
     pub fn product(&self, values: CubeTensor, x: CubeTensor) -> CubeTensor {
         let [values, x] = [values, x].map(into_contiguous);
         let (csr, width, dtype) = (self.csr(), x.shape()[1], dtype_to_elem_type(x.dtype));
@@ -83,7 +80,7 @@ impl Entries {
         tensor(&x, expect("linear_compressed", output), shape, x.dtype)
     }
 
-    /// `left[i] · right[j]` of each entry `(i, j)`, as compressed values.
+    /// `left[i] · right[j]` per entry.
     pub fn sampled(&self, left: CubeTensor, right: CubeTensor) -> CubeTensor {
         let [left, right] = [left, right].map(into_contiguous);
         let (csr, width, dtype) = (self.csr(), right.shape()[1], dtype_to_elem_type(left.dtype));
@@ -97,7 +94,6 @@ impl Entries {
     }
 }
 
-/// All columns as `[rows * k]` of `i32`.
 fn flat(columns: CubeTensor) -> CubeTensor {
     let shape = Shape::from([columns.meta.num_elements()]);
     let columns = CubeBackend::int_cast(into_contiguous(columns), IntDType::I32);

@@ -1,5 +1,3 @@
-//! Layers on CubeCL runtimes.
-
 use burn::backend::{
     TensorMetadata,
     cubecl::dtype_to_elem_type,
@@ -22,13 +20,12 @@ use super::{
 };
 use crate::ops::{DenseGradientOps, DenseOps, SpmmGradientOps, SpmmOps};
 
-/// Rows per slice; few are left over.
+/// Leaves few rows over.
 fn slice_rows(count: usize) -> usize {
     let parts = (SLICE_ROWS / 2..=SLICE_ROWS).rev().step_by(8);
     parts.min_by_key(|part| count % part).unwrap_or(SLICE_ROWS)
 }
 
-/// On tensor cores, or by Burn.
 fn linear(
     x: CubeTensor,
     weight: CubeTensor,
@@ -52,7 +49,6 @@ fn added(x: CubeTensor, addend: Option<CubeTensor>) -> CubeTensor {
     }
 }
 
-/// `None` if there are few rows or the device cannot.
 fn product(
     x: &CubeTensor,
     matrix: &Weight,
@@ -63,7 +59,6 @@ fn product(
     many.then(|| product_of_any(x, matrix, bias, addend)).flatten()
 }
 
-/// `None` if the device cannot.
 fn product_of_any(
     x: &CubeTensor,
     matrix: &Weight,
@@ -85,7 +80,7 @@ fn product_of_any(
     Some(added(output, later))
 }
 
-/// Rows as they are if their elements are contiguous and kernels take a pitch, else a copy.
+/// Copies unless elements are contiguous and kernels take a pitch.
 fn pitched(x: &CubeTensor) -> CubeTensor {
     let strides = x.meta.strides();
     let plain = strides[1] == 1 && strides[0] >= x.shape()[1];
@@ -108,7 +103,6 @@ fn normalized<'a>(x: &'a CubeTensor, gamma: &'a CubeTensor, epsilon: f32) -> Nor
     Normalized { x: rows(x), gamma: &gamma.handle, epsilon, planes: None }
 }
 
-/// Runs `body` with contiguous scores and labels.
 fn with_scores<T>(
     scores: CubeTensor,
     labels: CubeTensor,

@@ -1,5 +1,3 @@
-//! Distances on CubeCL runtimes.
-
 use std::ops::Range;
 
 use burn::{
@@ -31,7 +29,7 @@ use crate::ops::{
     RadiusSpec, Transposed, TransposedPattern, distance_dtype,
 };
 
-/// Bytes for distances and counters; `all`: bytes of all distances.
+/// `all`: bytes of all distances.
 fn budget(client: &Client, all: usize, entries: usize) -> [usize; 2] {
     let memory = &client.properties().memory;
     let most = match memory.max_memory() {
@@ -82,7 +80,7 @@ impl Tensors {
         }
     }
 
-    /// A range of rows; offsets stay those of the whole.
+    /// Offsets stay absolute.
     fn rows(&self, rows: &Range<usize>) -> Self {
         let size = size_of::<i32>();
         let count = self.indptr.shape()[0];
@@ -134,7 +132,6 @@ fn routine(client: &Client, [x, y]: [&Tensors; 2], spec: &DistanceSpec) -> Routi
 
 struct Pair {
     index: Index,
-    /// `None` if the same.
     x: Option<Prepared>,
 }
 
@@ -167,16 +164,13 @@ impl Pair {
 
 type Found = (CubeTensor, CubeTensor);
 
-/// Searches in batches of at most `bytes` of distances.
 struct Search<'a> {
-    /// Any tensor of the device and dtype.
     like: &'a CubeTensor,
     spec: &'a NearestSpec,
     bytes: usize,
 }
 
 impl Search<'_> {
-    /// One more if the row itself is removed later.
     fn selected(&self) -> usize {
         self.spec.k + usize::from(self.spec.exclude_self)
     }
@@ -187,7 +181,6 @@ impl Search<'_> {
         let row = across * pair.left().dtype.size();
         let batch = self.spec.batch.unwrap_or(self.bytes / row.max(1)).max(1);
         let (mut values, mut indices) = (Vec::new(), Vec::new());
-        // At least one batch, maybe empty.
         for start in (0..rows.max(1)).step_by(batch) {
             let queries = start..rows.min(start + batch);
             let count = queries.len();
@@ -205,7 +198,7 @@ impl Search<'_> {
         Ok((CubeBackend::float_cat(values, 0), CubeBackend::int_cat(indices, 0)))
     }
 
-    /// Splits the index, so that counters fit in memory.
+    /// Makes counters fit in memory.
     fn run_in_parts(&self, [x, y]: [&Tensors; 2], part: usize) -> Result<Found, KernelError> {
         let client = &self.like.client;
         let by = &self.spec.by;
@@ -256,7 +249,7 @@ impl Search<'_> {
         ))
     }
 
-    /// Removes each row itself; the first query is index row `first`.
+    /// `first`: first query's index row.
     fn exclude_self(&self, (values, indices): Found, first: usize) -> Result<Found, KernelError> {
         let (values, indices) = (into_contiguous(values), into_contiguous(indices));
         let (count, k) = (values.shape()[0], self.spec.k);
@@ -275,7 +268,7 @@ impl Search<'_> {
         ))
     }
 
-    /// The `k` best; `other` holds later rows.
+    /// `other` holds later rows.
     fn merge(&self, one: Found, other: Found, k: usize) -> Result<Found, KernelError> {
         let values = into_contiguous(CubeBackend::float_cat(vec![one.0, other.0], 1));
         let places = CubeBackend::int_cat(vec![one.1, other.1], 1);
@@ -347,7 +340,7 @@ impl DistanceOps for CubeBackend {
         let pairs = x.matrix().rows.saturating_mul(matrix.rows);
         let size = output_dtype(&x.values).size();
         let [bytes, counters] = budget(client, pairs.saturating_mul(size), matrix.nnz);
-        // Some distances keep a second sum per pair.
+        // Some keep two sums per pair.
         let bytes = bytes >> u32::from(by.distance.algebra().other_in_parts());
         let part = index_part(client, &matrix, by.distance, routine, counters);
         let part = expect("kneighbors", part);

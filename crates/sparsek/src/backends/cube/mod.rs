@@ -1,5 +1,3 @@
-//! Burn's tensors to the kernels of `sparsek-kernels`.
-
 mod compressed;
 mod dense;
 mod distance;

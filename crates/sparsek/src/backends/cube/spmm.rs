@@ -1,5 +1,3 @@
-//! Sparse products on CubeCL runtimes.
-
 use burn::{
     backend::{
         TensorMetadata,
@@ -38,7 +36,6 @@ struct Sparse {
 }
 
 impl Sparse {
-    /// `entries` maps entries to weights.
     fn new(
         operator: Operator<CubeBackend>,
         factors: Factors<CubeBackend>,
@@ -236,7 +233,7 @@ impl SpmmGradientOps for CubeBackend {
         operator: Operator<Self>,
         spec: CompressedSpec,
     ) -> FloatTensor<Self> {
-        // The gradient reads no values; `upstream` fills the slot.
+        // No values are read; `upstream` fills the slot.
         let rows = Rows::new(upstream, columns, spec.width);
         let client = &rows.values.client;
         let x = rows.compressed();

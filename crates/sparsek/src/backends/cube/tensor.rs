@@ -1,11 +1,8 @@
-//! Kernel results as tensors.
-
 use burn::tensor::{DType, Shape};
 use burn_cubecl::tensor::CubeTensor;
 use cubecl::server::Handle;
 use sparsek_kernels::KernelError;
 
-/// Panics as Burn's operations do.
 pub(super) fn expect<T>(operation: &str, result: Result<T, KernelError>) -> T {
     result.unwrap_or_else(|error| panic!("{operation}: {error}"))
 }

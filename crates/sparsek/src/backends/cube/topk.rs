@@ -1,5 +1,3 @@
-//! Selections on CubeCL runtimes.
-
 use std::sync::mpsc::Sender;
 
 use burn::{
@@ -27,8 +25,6 @@ fn with_last(shape: &Shape, last: usize) -> Shape {
     shape
 }
 
-/// Rows along the last dimension. Copies unless their stride is constant and, above `MAX_COLS`,
-/// elements are contiguous.
 fn rows_of(input: CubeTensor, bounds: Bounds<CubeBackend>) -> (CubeTensor, Rows) {
     let last = input.meta.num_dims() - 1;
     let dense = input.meta.shape()[last] <= topk::MAX_COLS || input.meta.strides()[last] == 1;
@@ -57,7 +53,6 @@ fn rows_of(input: CubeTensor, bounds: Bounds<CubeBackend>) -> (CubeTensor, Rows)
     (input, rows)
 }
 
-/// Row stride, if constant.
 fn row_stride(input: &CubeTensor) -> Option<usize> {
     let shape = input.meta.shape();
     let strides = input.meta.strides();
@@ -135,7 +130,7 @@ fn mask(
     (tensor(&input, masked.values, input.shape(), input.dtype), indices)
 }
 
-/// Scatters selected elements into zeros; `source` is compact or dense.
+/// `dense`: `source` has whole rows.
 pub(super) fn scatter(
     source: CubeTensor,
     indices: CubeTensor,
@@ -173,7 +168,7 @@ fn launch(input: CubeTensor, spec: &TopkSpec) -> Outcome {
     let index = dtype_to_elem_type(DType::from(spec.index));
     let selected = topk::topk(&client, &rows, &spec.options, index, None);
     let selected = selected.map_err(|error| error.to_string())?;
-    // Starts the device now.
+    // Starts the device.
     client.flush().map_err(|error| error.to_string())?;
     Ok(SelectedBuffers::Device { client, values: selected.values, positions: selected.indices })
 }

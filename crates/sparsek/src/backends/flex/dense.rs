@@ -1,5 +1,3 @@
-//! Layers in plain Rust.
-
 use burn::{
     backend::{
         Flex,
@@ -22,7 +20,6 @@ use super::{
 };
 use crate::ops::{DenseGradientOps, DenseOps};
 
-/// Mean and inverse standard deviation.
 fn moments<E: Float>(row: &[E], epsilon: f32) -> [E::Sum; 2] {
     let count = number::<E>(row.len() as f64);
     let sum = |numbers: &dyn Fn(E::Sum) -> E::Sum| {
@@ -39,12 +36,10 @@ fn number<E: Float>(x: f64) -> E::Sum {
     num_traits::cast(x).expect("sums are floats")
 }
 
-/// `None` for negative labels.
 fn class_of(label: impl TryInto<usize>) -> Option<usize> {
     label.try_into().ok()
 }
 
-/// Maximum, and sum of `exp(x - maximum)`.
 fn exponentials<E: Float>(row: &[E]) -> [E::Sum; 2] {
     let mut greatest = row[0].widen();
     row.iter().for_each(|x| {
@@ -409,7 +404,7 @@ impl DenseGradientOps for Flex {
     }
 }
 
-/// Turns an upstream row into its gradient; adds to the sums for gamma and beta.
+/// Overwrites `row`, the upstream; `sums`: gamma, then beta.
 fn row_gradient<E: Float>(
     x: &[E],
     row: &mut [E],

@@ -1,5 +1,3 @@
-//! Distances between dense rows.
-
 use burn::{
     backend::TensorMetadata,
     tensor::{DType, Element, Shape},
@@ -15,10 +13,10 @@ use super::{
 };
 
 const LANES: usize = 8;
-/// Elements per sum, against rounding.
+/// Summed apart, against rounding.
 const BLOCK: usize = 256;
 
-/// Scale of a row with this greatest magnitude, mostly 1.
+/// Keeps squares in range; mostly 1.
 fn factor<S: Float>(greatest: S) -> S {
     let range = SquareRange::of(size_of::<S>() == 8);
     let power = |exponent: i32| (S::one() + S::one()).powi(exponent);
@@ -31,7 +29,6 @@ fn factor<S: Float>(greatest: S) -> S {
     }
 }
 
-/// Sum of `term` over two rows.
 fn sum<S: Float>(x: &[S], y: &[S], term: impl Fn(S, S) -> S) -> S {
     let mut total = S::zero();
     for (x, y) in x.chunks(BLOCK).zip(y.chunks(BLOCK)) {
@@ -50,7 +47,7 @@ fn sum<S: Float>(x: &[S], y: &[S], term: impl Fn(S, S) -> S) -> S {
     total
 }
 
-/// Greatest magnitude but NaN.
+/// Ignores NaN.
 fn greatest<S: Float>(values: impl Iterator<Item = S>) -> S {
     values.fold(S::zero(), |most, value| if value.abs() > most { value.abs() } else { most })
 }
@@ -86,7 +83,7 @@ fn to_unit<S: Float>(row: &mut [S], centered: bool) {
     scale(row);
     if centered {
         let count = S::from(row.len()).expect("a float");
-        // The second mean is what the first one rounds.
+        // Removes the first mean's rounding.
         for _ in 0..2 {
             let mean = total(row) / count;
             row.iter_mut().for_each(|x| *x = *x - mean);
@@ -145,7 +142,6 @@ pub(super) fn unit_rows(rows: &FlexTensor, centered: bool) -> FlexTensor {
     }
 }
 
-/// Of each query to its candidates, or to all rows.
 pub(super) fn distances(
     operands: [&FlexTensor; 2],
     candidates: Option<&FlexTensor>,

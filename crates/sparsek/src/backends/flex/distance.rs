@@ -1,5 +1,3 @@
-//! Distances in plain Rust.
-
 use burn::{
     backend::{
         Flex, TensorMetadata,
@@ -33,7 +31,7 @@ fn batch<S>(same: bool, across: usize) -> usize {
     let bytes = if same { MIRROR_BYTES } else { BATCH_BYTES };
     let row = across * size_of::<S>();
     let fitting = bytes / row.max(1);
-    // Then the larger batch saves no work.
+    // Only whole outputs are mirrored.
     match fitting >= across {
         true => fitting,
         false => BATCH_BYTES / row,
@@ -133,7 +131,7 @@ fn gradient<S: Computed>(
         rest = after;
     }
     parts.into_par_iter().enumerate().for_each(|(i, part)| {
-        // Weights of rows of `y`, the factor of the own slope, and a constant.
+        // `own` scales the own slope; `constant` is added.
         let (mut own, mut constant) = (zero, zero);
         let own_norm = x_norms[i];
         let distances = &distances[i * across..][..across];
@@ -242,7 +240,6 @@ fn gradient<S: Computed>(
     output
 }
 
-/// Slope of Minkowski's distance, if the other row may lack the column.
 fn absent<S: Computed>(a: S, distance: S, p: S) -> S {
     match slopes::may_be_absent(a, distance) > <S as Real>::new(0.0) {
         true => slopes::minkowski(a, distance, p),
@@ -250,15 +247,14 @@ fn absent<S: Computed>(a: S, distance: S, p: S) -> S {
     }
 }
 
-/// What gradients divide a row by, and its mean after the division.
+/// Row divisor; mean after dividing.
 #[derive(Clone, Copy)]
 struct Norm<S> {
     size: S,
     mean: S,
 }
 
-/// Divides rows by what their slopes need: their norm, that around their mean, or their sum; for
-/// Hellinger's distance, takes roots. Zero rows stay.
+/// Divides by norm, centered norm or sum; zero rows stay.
 fn normalize<S: Computed>(matrix: &mut Arrays<S>, slope: Gradient) -> Vec<Norm<S>> {
     let (zero, one) = (<S as Real>::new(0.0), <S as Real>::new(1.0));
     let cols = S::of_f64(matrix.cols as f64);

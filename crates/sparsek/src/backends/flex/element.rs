@@ -1,5 +1,3 @@
-//! Rust types of dtypes.
-
 use burn::tensor::{DType, Element, Shape, TensorData, bf16, f16};
 use burn_flex::FlexTensor;
 use bytemuck::Pod;
@@ -8,7 +6,6 @@ use sparsek_kernels::topk::SUPPORTED_DTYPES;
 
 use super::tuning::MIN_FILL;
 
-/// Runs an expression with `$name` as the Rust type of a dtype.
 macro_rules! with_type {
     ($dtype:expr, $name:ident => $body:expr, $refuse:path, $($variant:ident $rust:ty),*) => {
         match $dtype {
@@ -90,7 +87,7 @@ float!(f64, f64, |x| x, |x| x);
 float!(f16, f32, f16::to_f32, f16::from_f32);
 float!(bf16, f32, bf16::to_f32, bf16::from_f32);
 
-/// `len` copies, written by all threads so that each faults its own pages.
+/// Each thread faults its own pages.
 pub(super) fn filled<T: Copy + Send + Sync>(value: T, len: usize) -> Vec<T> {
     let values = rayon::iter::repeat_n(value, len);
     values.with_min_len(MIN_FILL).collect()

@@ -1,5 +1,3 @@
-//! Plain Rust, parallel over rows.
-
 mod dense;
 mod dense_rows;
 mod distance;

@@ -1,22 +1,20 @@
-//! Parallel loops that are compiled once: rayon's adapters are compiled again for every closure,
-//! and operations are closures of every pair of dtypes.
+//! Compiled once; rayon's adapters compile per closure and dtype pair.
 
 use std::{marker::PhantomData, slice};
 
 use rayon::prelude::*;
 
-/// Calls `body` with scratch and each number below `count`.
+/// Passes each number below `count` once.
 fn each<T>(count: usize, scratch: fn() -> T, body: &(dyn Fn(&mut T, usize) + Sync)) {
     let numbers = (0..count).into_par_iter();
     numbers.for_each_init(scratch, |scratch, number| body(scratch, number));
 }
 
-/// Returns the result for each number below `count`, in order.
 pub(super) fn collect<T: Send>(count: usize, body: &(dyn Fn(usize) -> T + Sync)) -> Vec<T> {
     (0..count).into_par_iter().map(body).collect()
 }
 
-/// Calls `body` with scratch, the number and the elements of each whole row of `width`.
+/// Skips an incomplete last row.
 pub(super) fn rows<A: Send, T>(
     a: &mut [A],
     width: usize,
@@ -28,7 +26,6 @@ pub(super) fn rows<A: Send, T>(
     each(a.count(), scratch, &|scratch, row| body(scratch, row, unsafe { a.row(row) }));
 }
 
-/// As [`rows`], with the rows of two slices.
 pub(super) fn row_pairs<A: Send, B: Send, T>(
     (a, b): (&mut [A], &mut [B]),
     width: usize,
@@ -44,7 +41,6 @@ pub(super) fn row_pairs<A: Send, B: Send, T>(
     });
 }
 
-/// A slice whose rows threads share among themselves.
 struct Rows<'a, T> {
     first: *mut T,
     length: usize,
@@ -52,7 +48,7 @@ struct Rows<'a, T> {
     elements: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: a row is a `&mut [T]` of the thread that takes it, so elements only change threads.
+// SAFETY: one thread takes each row as `&mut [T]`, so elements only change threads.
 unsafe impl<T: Send> Sync for Rows<'_, T> {}
 
 impl<'a, T> Rows<'a, T> {
@@ -67,11 +63,11 @@ impl<'a, T> Rows<'a, T> {
 
     /// # Safety
     ///
-    /// A row is taken once.
+    /// Take each row once.
     #[allow(clippy::mut_from_ref, reason = "rows are disjoint")]
     unsafe fn row(&self, row: usize) -> &mut [T] {
         assert!(row < self.count());
-        // SAFETY: the row lies in the slice, and nothing else refers to its elements.
+        // SAFETY: the row is in bounds, and nothing else refers to it.
         unsafe { slice::from_raw_parts_mut(self.first.add(row * self.width), self.width) }
     }
 }

@@ -1,5 +1,3 @@
-//! Selection in one row.
-//!
 //! ```text
 //! guess a threshold from the last row
 //! repeat up to COUNT_ROUNDS: count elements that reach it; done at k; else interpolate
@@ -14,7 +12,7 @@ use sparsek_kernels::topk::{Method, TopkOptions};
 
 use super::tuning::{BISECT_EVERY, CLOSE_COUNT, COUNT_ROUNDS, SPACING_WEIGHT, STUCK_BISECTIONS};
 
-/// All keys above `high`, then the first within `low..=high`.
+/// Keys above `high`, then the first within `low..=high`.
 struct Threshold<B> {
     low: B,
     high: B,
@@ -40,7 +38,7 @@ impl<E: Key> Selector<E> {
         }
     }
 
-    /// Selected columns in order; all if fewer than k.
+    /// Columns in order; all if under k.
     pub fn select(&mut self, row: &[E], options: &TopkOptions) -> &[usize] {
         let options = &TopkOptions { k: options.k.min(row.len()), ..*options };
         self.selected.clear();
@@ -132,7 +130,7 @@ impl<E: Key> Selector<E> {
         }
     }
 
-    /// Algorithm 2 of RTop-K: the lower end after `max_iter` halvings.
+    /// RTop-K's Algorithm 2; returns the lower end.
     fn early_stop(&self, options: &TopkOptions, max_iter: u32) -> E::Bits {
         let mut ends = self.finite_range(options);
         for _ in 0..max_iter {
@@ -149,7 +147,7 @@ impl<E: Key> Selector<E> {
         ends.0
     }
 
-    /// The first k keys of at least `low`; exact if fewer.
+    /// Exact if fewer than k reach `low`.
     fn at_least(&mut self, low: E::Bits, k: usize) -> Threshold<E::Bits> {
         if self.count(low) >= k {
             Threshold { low, high: E::Bits::GREATEST, above: 0 }
@@ -158,7 +156,7 @@ impl<E: Key> Selector<E> {
         }
     }
 
-    /// Algorithm 1 of RTop-K.
+    /// RTop-K's Algorithm 1.
     fn precision(&mut self, options: &TopkOptions, eps: f32) -> Threshold<E::Bits> {
         let ordered = |key: E::Bits| if options.largest { key } else { !key };
         let ends = self.finite_range(options);
@@ -205,7 +203,7 @@ fn to_keys<E: Key>(row: &[E], largest: bool, keys: &mut [E::Bits]) {
     }
 }
 
-/// A selectable dtype. Keys order as in kernels: `-0 = +0`, all NaN equal and greatest.
+/// Orders as kernels: `-0 = +0`, NaN equal and greatest.
 pub(super) trait Key: Copy + Send + Sync + Sized {
     type Bits: Bits;
 
@@ -223,13 +221,11 @@ pub(super) trait Key: Copy + Send + Sync + Sized {
 
     fn key(self) -> Self::Bits;
 
-    /// Key of the midpoint of finite keys, rounded as the dtype (f32 for 16-bit floats, integers
-    /// toward the less wanted end). Subnormals count as zero.
+    /// Rounds 16-bit floats as f32, integers toward `low`. Subnormals count as zero.
     fn midpoint(low: Self::Bits, high: Self::Bits, largest: bool) -> Self::Bits;
 
     fn is_finite(key: Self::Bits) -> bool;
 
-    /// `|high - low| <= eps * max(|ends|)`, for keys of the largest.
     fn within(low: Self::Bits, high: Self::Bits, ends: (Self::Bits, Self::Bits), eps: f32) -> bool;
 }
 
@@ -369,7 +365,7 @@ pub(super) trait Ordered: Copy + PartialOrd {
     const LEAST: Self;
     const GREATEST: Self;
     fn above(self, low: Self) -> f64;
-    /// At about this distance, saturating.
+    /// Approximate; saturates.
     fn moved(self, distance: f64) -> Self;
     fn next(self) -> Self;
     fn previous(self) -> Self;
@@ -432,7 +428,7 @@ pub(super) struct Guess<T> {
     pub spacing: f64,
 }
 
-/// A value that exactly `k` elements reach, if found soon.
+/// Exactly `k` elements reach it.
 fn find_threshold<T: Ordered>(row: &[T], k: usize, guess: &mut Option<Guess<T>>) -> Option<T> {
     let (mut low, mut low_count, mut low_seen) = (T::LEAST, row.len(), false);
     let (mut high, mut high_count, mut high_seen) = (T::GREATEST, 0, false);
@@ -512,13 +508,13 @@ fn ends<T: Ordered>(row: &[T]) -> (T, T) {
     ends
 }
 
-// Plain loops: `multiversion` misses closures of iterators.
+// `multiversion` misses closures of iterators.
 
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+popcnt"))]
 fn count_at_least<T: Ordered>(row: &[T], least: T) -> usize {
     let mut total = 0;
     for values in row.chunks(1 << 16) {
-        // 32-bit sums vectorize as the comparisons.
+        // 32-bit sums vectorize.
         let mut sum = 0u32;
         for value in values {
             sum += u32::from(*value >= least);
@@ -528,7 +524,7 @@ fn count_at_least<T: Ordered>(row: &[T], least: T) -> usize {
     total
 }
 
-/// Columns of elements of at least `least`; `columns` has room.
+/// `columns` must fit all.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+popcnt"))]
 fn take_at_least<T: Ordered>(row: &[T], least: T, columns: &mut [usize]) {
     let (chunks, rest) = row.as_chunks::<CHUNK>();

@@ -1,4 +1,4 @@
-//! Sparse products and maxima. Entries of a row are summed in order.
+//! Sums follow entry order.
 
 use std::ops::Range;
 
@@ -51,7 +51,6 @@ fn ints(tensor: &FlexTensor) -> &[i32] {
 struct Sparse {
     operator: Operator<Flex>,
     weights: Option<FlexTensor>,
-    /// Entries to weights.
     entries: Option<FlexTensor>,
     rows: Option<FlexTensor>,
     cols: Option<FlexTensor>,
@@ -111,7 +110,6 @@ impl<E: Float> Entries<'_, E> {
     }
 }
 
-/// Rows of `width`; `add` accumulates the entries of one.
 fn sums<E: Float>(
     entries: &Entries<E>,
     width: usize,
@@ -142,7 +140,6 @@ fn add_all<E: Float>(
     }
 }
 
-/// Adds N rows in order, each times a factor.
 #[multiversion(targets("x86_64+avx2"))]
 pub(super) fn add_rows<E: Float, const N: usize>(
     sums: &mut [E::Sum],
@@ -415,7 +412,7 @@ impl SpmmGradientOps for Flex {
     }
 }
 
-/// `rows[i] cols[j] dot(j, left[i])` for each entry `(i, j)`.
+/// `rows[i] cols[j] dot(j, left[i])`.
 fn dots<E: Float>(
     left: FlexTensor,
     width: usize,

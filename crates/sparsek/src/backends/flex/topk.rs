@@ -1,5 +1,3 @@
-//! Selections in plain Rust.
-
 use std::{ops::Range, sync::mpsc::Sender};
 
 use burn::{
@@ -36,9 +34,8 @@ fn last(shape: &Shape) -> usize {
 
 struct Rows {
     input: FlexTensor,
-    /// First column of each row.
     starts: Option<FlexTensor>,
-    /// Column after the last of each row.
+    /// Exclusive.
     ends: Option<FlexTensor>,
     shape: Shape,
     selected: Shape,
@@ -86,7 +83,6 @@ struct RowRanges<'a> {
 }
 
 impl RowRanges<'_> {
-    /// The columns of a row that exist.
     fn columns(&self, row: usize) -> Range<usize> {
         let bound = |bounds: Option<&[u32]>, whole: usize| {
             bounds.map_or(whole, |bounds| self.cols.min(bounds[row] as usize))
@@ -160,7 +156,7 @@ fn mask(input: FlexTensor, bounds: Bounds<Flex>, spec: &TopkSpec) -> FlexTensor 
     })
 }
 
-/// Scatters `source`, compact or dense, to `indices` in rows of zeros.
+/// `dense`: `source` has whole rows.
 pub(super) fn scatter(
     source: FlexTensor,
     indices: FlexTensor,
@@ -207,7 +203,7 @@ fn gather(input: FlexTensor, places: TensorData, spec: &TopkSpec) -> (FlexTensor
     (values, Flex::int_select(FlexTensor::from_data(places), 0, positions))
 }
 
-/// Place of the drawn candidate of a row, the greatest first.
+/// `logits` descend.
 fn drawn(logits: &[f64], settings: &DrawSettings, uniform: f32) -> usize {
     let DrawSettings { temperature, top_p, min_p, count } = *settings;
     let [temperature, top_p, min_p, uniform] = [temperature, top_p, min_p, uniform].map(f64::from);
@@ -352,7 +348,6 @@ impl TopkGradientOps for Flex {
         bounds: Bounds<Self>,
         spec: TopkSpec,
     ) -> (FloatTensor<Self>, IntTensor<Self>) {
-        // Scattering the selection gives the mask.
         let cols = last(input.layout().shape());
         let unsorted = TopkSpec { options: spec.options.with_sorted(false), ..spec };
         let (values, indices) = pairs(input, bounds, &unsorted);

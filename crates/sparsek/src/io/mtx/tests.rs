@@ -1,4 +1,4 @@
-//! Hand-written files. Expected values are those of `scipy.io.mmread(file).tocsr()`, scipy 1.17.
+//! Expected values: `scipy.io.mmread(file).tocsr()`, scipy 1.17.
 
 use std::io::Write;
 
@@ -17,7 +17,6 @@ fn gzipped(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// Dense rows.
 fn dense(matrix: &Matrix<f64>) -> Vec<Vec<f64>> {
     let values = matrix.values.as_ref().unwrap();
     let row = |ends: &[u32]| {
@@ -157,12 +156,11 @@ fn other_bytes_are_one_line(#[case] bytes: Vec<u8>, #[case] word: &str) {
     assert!(error.len() < 500 && !error.contains(char::is_control), "{error}");
 }
 
-/// No prefix of a file is read as another matrix.
 #[rstest]
 fn truncated_files_are_refused(#[values(false, true)] zipped: bool) {
     let plain = file(GENERAL, &["2 2 2", "1 1 1.5", "2 2 7.25"]);
     let bytes = if zipped { gzipped(&plain) } else { plain.clone() };
-    // Of text, the last digits are needed as much as the last line; its end is not.
+    // Cuts within the last number go unnoticed.
     let needed = if zipped { bytes.len() } else { plain.len() - "7.25\n".len() };
     for length in 0..needed {
         assert!(read::<f64>(&bytes[..length]).is_err(), "{length} bytes");

@@ -1,5 +1,3 @@
-//! Values of an array.
-
 use std::io::{ErrorKind, Read};
 
 use half::f16;
@@ -7,7 +5,7 @@ use half::f16;
 use super::header::{Dtype, Header, read_exact};
 use crate::io::{memory, text::excerpt};
 
-/// Bytes converted at once; a multiple of all sizes.
+/// A multiple of all element sizes.
 const CHUNK: usize = 1 << 20;
 
 const MAX_TEXT: usize = 64;
@@ -40,7 +38,7 @@ macro_rules! integers {
     };
 }
 
-/// An array with a checked header, values unread.
+/// Array with checked header.
 #[derive(Debug)]
 pub struct Npy<R> {
     reader: R,
@@ -49,7 +47,7 @@ pub struct Npy<R> {
 }
 
 impl<R: Read> Npy<R> {
-    /// Opens an array of exactly `size` bytes.
+    /// Opens exactly `size` bytes.
     pub fn open(mut reader: R, size: u64) -> Result<Self, String> {
         let header = Header::read(&mut reader, size)?;
         Ok(Self { reader, keep: header.len, header })
@@ -63,29 +61,28 @@ impl<R: Read> Npy<R> {
         &self.header.shape
     }
 
-    /// Keeps at most `count` values of a vector; the rest is read for the checksum.
+    /// Keeps `count` values; reads the rest for the checksum.
     pub fn first(self, count: usize) -> Self {
         let keep = self.keep.min(count);
         Self { keep, ..self }
     }
 
-    /// Numbers of any type as f32, rounded, in row-major order. Errors are one line: truncated, not
-    /// numbers, above the memory limit, or Fortran order beyond two dimensions.
+    /// Rounds to f32, row-major. Refuses Fortran order beyond two dimensions.
     pub fn into_f32(self) -> Result<Vec<f32>, String> {
         numbers!(self, f32, |x| x)
     }
 
-    /// As [`Npy::into_f32`].
+    /// Like [`Npy::into_f32`].
     pub fn into_f64(self) -> Result<Vec<f64>, String> {
         numbers!(self, f64, |x| x)
     }
 
-    /// Whether values differ from 0; true for NaN.
+    /// Whether values differ from 0; NaN does.
     pub fn into_nonzero(self) -> Result<Vec<bool>, String> {
         numbers!(self, f64, |x| x != 0.0)
     }
 
-    /// Integers within 0 ..= 2^32 - 1.
+    /// Integers from 0 to 2^32 - 1.
     pub fn into_u32(self) -> Result<Vec<u32>, String> {
         let narrow = |x: i128| {
             u32::try_from(x).map_err(|_| format!("{x} is not an index; indices are 0 to 2^32 - 1"))
@@ -187,7 +184,7 @@ impl<R: Read> Npy<R> {
         Ok(values)
     }
 
-    /// Passes all bytes to `each`; none may follow.
+    /// Fails if bytes follow.
     fn chunks(
         &mut self,
         buffer: &mut [u8],

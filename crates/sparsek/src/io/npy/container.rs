@@ -1,5 +1,3 @@
-//! Containers for tests.
-
 use std::io::Write;
 
 use flate2::{Compression, Crc, write::DeflateEncoder};
@@ -13,7 +11,7 @@ pub struct Member {
     /// Bit 0: encrypted.
     pub flags: u16,
     pub size: u64,
-    /// Of the uncompressed bytes.
+    /// Of uncompressed bytes.
     pub checksum: u32,
     /// 64-bit sizes.
     pub large: bool,

@@ -1,16 +1,14 @@
-//! Headers of npy files, versions 1.0 to 3.0.
-//!
 //! ```text
 //! \x93NUMPY 1 0 <length> {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }
 //! ```
 //!
-//! The dictionary has three fields in any order; the parser does not recurse.
+//! Fields come in any order; parsing does not recurse.
 
 use std::{fmt, io::Read};
 
 use crate::io::text::excerpt;
 
-/// Longest header, as in NumPy.
+/// As in NumPy.
 pub const MAX_HEADER: usize = 10_000;
 
 const MAX_DIMENSIONS: usize = 64;
@@ -29,14 +27,11 @@ pub enum Dtype {
     F16,
     F32,
     F64,
-    /// Length of byte strings.
     Bytes(usize),
-    /// Count of 4-byte characters.
     Unicode(usize),
 }
 
 impl Dtype {
-    /// Dtype of a `descr` such as `<f4`, and whether it is big-endian.
     fn parse(descr: &str) -> Option<(Self, bool)> {
         let native = cfg!(target_endian = "big");
         let (big_endian, kind) = match descr.as_bytes().first()? {
@@ -114,12 +109,12 @@ pub struct Header {
     pub fortran: bool,
     pub shape: Vec<usize>,
     pub len: usize,
-    /// Offset of the elements.
+    /// Element offset.
     pub start: usize,
 }
 
 impl Header {
-    /// Reads a header; elements must fill the rest of `size` bytes. Errors are one line.
+    /// Elements must fill the rest of `size`.
     pub fn read(reader: &mut impl Read, size: u64) -> Result<Self, String> {
         let mut magic = [0; 8];
         read_exact(reader, &mut magic)?;
@@ -195,7 +190,6 @@ struct Fields {
 }
 
 impl Fields {
-    /// Parses `{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }`.
     fn parse(text: &[u8]) -> Result<Self, String> {
         let mut rest = Literal(text);
         let (mut descr, mut fortran, mut shape) = (None, None, None);
@@ -231,7 +225,7 @@ impl Fields {
     }
 }
 
-/// Unread rest. Methods skip white space first.
+/// Methods skip white space first.
 struct Literal<'a>(&'a [u8]);
 
 impl Literal<'_> {
@@ -278,7 +272,7 @@ impl Literal<'_> {
         }
     }
 
-    /// Parses `()`, `(3,)`, and Python 2's `(2L, 3L)`.
+    /// Also Python 2's `(2L, 3L)`.
     fn shape(&mut self) -> Result<Vec<usize>, String> {
         let broken = || "the npy header's shape is not a tuple of sizes".to_string();
         if !self.eat(b"(") {

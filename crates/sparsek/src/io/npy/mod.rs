@@ -1,7 +1,5 @@
-//! NumPy's npy and npz files, of any width, byte order and memory order.
-//!
-//! Headers are checked against the bytes that follow and against [`memory`](crate::io::memory)
-//! before values are read. Errors are one line without the file name.
+//! NumPy's npy and npz files. Checks headers against file size and [`memory`](crate::io::memory)
+//! before reading values.
 
 mod array;
 mod header;

@@ -1,5 +1,3 @@
-//! Files of several arrays.
-
 use std::{
     fs::File,
     io::{Read, Seek},
@@ -12,7 +10,7 @@ pub struct Npz<R: Read + Seek = File> {
 }
 
 impl<R: Read + Seek> Npz<R> {
-    /// Reads the list of arrays.
+    /// Lists arrays.
     pub fn new(file: R) -> Result<Self, String> {
         let archive = Archive::open(file)?;
         Ok(Self { archive })
@@ -22,12 +20,12 @@ impl<R: Read + Seek> Npz<R> {
         self.archive.contains(&member(name))
     }
 
-    /// Header of an array; errors name it.
+    /// Reads an array's header.
     pub fn header(&mut self, name: &str) -> Result<Header, String> {
         self.read(name, |array| Ok(array.header().clone()))
     }
 
-    /// Reads an array with `convert`; errors name it.
+    /// Converts an array.
     pub fn read<T>(
         &mut self,
         name: &str,

@@ -1,4 +1,3 @@
-//! Hand-written arrays.
 use rstest::rstest;
 
 use super::*;
@@ -112,7 +111,6 @@ fn fortran_order_is_transposed() {
     let values = [1.0f32, 4.0, 2.0, 5.0, 3.0, 6.0].map(f32::to_le_bytes).concat();
     let file = array(&header("<f4", "True", "(2, 3)"), &values);
     assert_eq!(f64s(&file), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
-    // Several chunks.
     let (rows, cols) = (100_003usize, 3usize);
     let values: Vec<u8> = (0..(rows * cols) as u32).flat_map(u32::to_be_bytes).collect();
     let file = array(&header(">u4", "True", "(100003, 3)"), &values);

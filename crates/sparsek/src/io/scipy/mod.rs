@@ -1,4 +1,4 @@
-//! scipy's `save_npz` files: reads csr, csc, coo, bsr and dia, writes csr.
+//! scipy's `save_npz`: reads csr, csc, coo, bsr, dia; writes csr.
 
 mod write;
 
@@ -17,8 +17,7 @@ use super::{
 };
 
 impl<T: Value> Matrix<T> {
-    /// Reads a matrix. Without `format` (early scipy, GraphSAINT), it is coo if there is a `row`,
-    /// else csr. Errors are one line with the array.
+    /// Without `format` (early scipy, GraphSAINT): coo if `row` exists, else csr.
     pub fn read<R: Read + Seek>(npz: &mut Npz<R>, values: Values) -> Result<Self, String> {
         let mut file = Source { arrays: npz, values };
         let format = file.format()?;
@@ -84,7 +83,6 @@ impl<R: Read + Seek> Source<'_, Npz<R>> {
         Ok(in_rows(shape, &rows, columns.into_iter(), values))
     }
 
-    /// Rows and columns in one array, as arrays of more dimensions have them.
     fn coords<T: Value>(&mut self, shape: [usize; 2]) -> Result<Matrix<T>, String> {
         let header = self.arrays.header("coords")?;
         let &[2, entries] = header.shape.as_slice() else {
@@ -148,7 +146,7 @@ impl<R: Read + Seek> Source<'_, Npz<R>> {
         Ok(matrix)
     }
 
-    /// Zeros are padding, as in scipy.
+    /// Zeros are padding.
     fn dia<T: Value>(&mut self, shape: [usize; 2]) -> Result<Matrix<T>, String> {
         let data = self.arrays.header("data")?;
         let &[stored, width] = data.shape.as_slice() else {
@@ -173,7 +171,7 @@ impl<R: Read + Seek> Source<'_, Npz<R>> {
         let [height, cols] = shape.map(|size| size as i64);
         let (mut rows, mut columns, mut values) = (Vec::new(), Vec::new(), Vec::new());
         for (offset, diagonal) in diagonals {
-            // Column j of the diagonal lies in row j - offset.
+            // Column j is in row j - offset.
             let end = cols.min(width as i64).min(offset.saturating_add(height));
             for column in offset.max(0)..end {
                 let place = diagonal * width + column as usize;

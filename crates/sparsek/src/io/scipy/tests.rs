@@ -1,5 +1,3 @@
-//! Hand-written matrices.
-
 use std::io::Cursor;
 
 use rstest::rstest;
@@ -56,7 +54,7 @@ fn without(mut arrays: Arrays, name: &str) -> Arrays {
 /// [  .  .  .]
 /// [-1.5 7  .]
 /// ```
-/// with an explicit zero at (0, 2).
+/// Explicit zero at (0, 2).
 fn expected() -> Matrix<f64> {
     Matrix {
         shape: [4, 3],
@@ -102,7 +100,6 @@ fn coords() -> Arrays {
     with(without(without(coo(), "row"), "col"), vec![("coords", ids)])
 }
 
-/// Padding beyond the matrix is 9, also in columns that it lacks.
 fn dia() -> Arrays {
     let data = [
         9.0, 9.0, 3.0, 4.0, 9.0, 9.0, // two above the main one
@@ -117,7 +114,6 @@ fn dia() -> Arrays {
     ]
 }
 
-/// 2 × 3 blocks at (0, 1) and (1, 0).
 fn bsr() -> Arrays {
     let blocks = [
         1.0, 2.0, 3.0, 4.0, 0.0, 6.0, // block row 0
@@ -159,7 +155,7 @@ fn blocks_become_rows() {
     assert_eq!(blocks.values.unwrap(), values);
 }
 
-/// scipy 1.17: `dia_array((data, [2, -1]), shape=(3, 4)).tocsr()`, which drops zeros.
+/// scipy 1.17: `dia_array((data, [2, -1]), shape=(3, 4)).tocsr()`.
 #[test]
 fn diagonals_become_rows() {
     let rows = read::<f64>(&dia(), Values::Needed).unwrap();
@@ -222,7 +218,7 @@ fn what_is_written_is_read(#[case] shape: [usize; 2]) {
     let written = bytes(shape, &expected.indptr, &expected.indices, &values);
     let mut npz = Npz::new(Cursor::new(&written)).unwrap();
     assert_eq!(Matrix::<f64>::read(&mut npz, Values::Needed).unwrap(), expected);
-    // NumPy maps arrays whose elements begin at multiples of 64.
+    // NumPy maps elements at multiples of 64.
     assert_eq!(npz.header("data").unwrap().start % 64, 0);
     assert_eq!(bytes(shape, &expected.indptr, &expected.indices, &values), written);
 }
@@ -379,7 +375,6 @@ fn blocks(shape: &str) -> Vec<u8> {
     array(&header("<f8", "False", shape), &[0; 96])
 }
 
-/// Kilobytes that expand to megabytes.
 fn huge() -> Vec<u8> {
     zeros("<i4", 4, 3 << 20)
 }

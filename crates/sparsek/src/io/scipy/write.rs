@@ -1,19 +1,17 @@
-//! CSR matrices as scipy's `save_npz` writes them.
+//! Writes CSR like scipy's `save_npz`.
 
 use std::io::{Cursor, Write};
 
 use half::f16;
 use zip::{CompressionMethod, DateTime, ZipWriter, result::ZipResult, write::SimpleFileOptions};
 
-/// Bytes converted at once.
 const CHUNK: usize = 1 << 16;
 
-/// An element of an array.
+/// Array element.
 pub trait Item: Copy {
     /// NumPy's name, little-endian.
     const DESCR: &'static str;
 
-    /// Appends the bytes.
     fn put(self, bytes: &mut Vec<u8>);
 }
 
@@ -46,7 +44,7 @@ impl Item for u32 {
     }
 }
 
-/// The bytes of a file, deflated. Equal matrices give equal bytes.
+/// Deflated file; equal matrices give equal bytes.
 pub fn bytes<T: Item>(shape: [usize; 2], indptr: &[u32], indices: &[u32], values: &[T]) -> Vec<u8> {
     let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
     let written = all(&mut zip, shape, [indptr, indices], values).and_then(|()| zip.finish());
@@ -81,11 +79,11 @@ fn array<T: Item>(zip: &mut Archive, name: &str, values: &[T]) -> ZipResult<()> 
     Ok(())
 }
 
-/// Begins a member of about `size` bytes with its npy header, whose length is a multiple of 64.
+/// Header length: a multiple of 64.
 fn start(zip: &mut Archive, name: &str, descr: &str, shape: &str, size: usize) -> ZipResult<()> {
     let options = SimpleFileOptions::default()
         .compression_method(CompressionMethod::Deflated)
-        // A fixed time, so equal arrays give equal files.
+        // Fixed, so equal arrays give equal files.
         .last_modified_time(DateTime::default())
         .large_file(size >> 31 > 0);
     zip.start_file(format!("{name}.npy"), options)?;

@@ -1,6 +1,4 @@
-//! Zip containers as NumPy writes them: stored or deflated, unencrypted.
-//!
-//! Refuses bytes before or after the members, repeated names, and sizes that members cannot hold.
+//! Stored or deflated, unencrypted. Refuses surrounding bytes, repeated names, impossible sizes.
 
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 
@@ -47,7 +45,7 @@ impl<R: Read + Seek> Archive<R> {
         self.archive.index_for_name(name).is_some()
     }
 
-    /// Bytes and size of a member. Its end verifies the checksum.
+    /// Opens a member; its end verifies the checksum.
     pub fn member(&mut self, name: &str) -> Result<(impl Read + use<'_, R>, u64), String> {
         let member = self.archive.by_name(name).map_err(|error| match error {
             ZipError::FileNotFound => "it is missing from the file".to_string(),
@@ -67,8 +65,7 @@ impl<R: Read + Seek> Archive<R> {
     }
 }
 
-/// Checks that the directory ends at the final record. Of two containers in one file, programs read
-/// different ones.
+/// Of two containers in one file, programs read different ones.
 fn check_end<R: Read + Seek>(reader: &mut R, size: u64) -> Result<(), String> {
     const RECORD: usize = 22;
     let length = size.min(RECORD as u64 + u64::from(u16::MAX));
@@ -89,7 +86,7 @@ fn check_end<R: Read + Seek>(reader: &mut R, size: u64) -> Result<(), String> {
         bytes.fold(0, |sum, &byte| (sum << 8) | u64::from(byte))
     };
     let (listed, start) = (number(8), number(12));
-    // Larger numbers are in the zip64 record, checked elsewhere.
+    // Else the zip64 record holds them.
     let large = record[6..8] == [0xff; 2] || [listed, start].contains(&u64::from(u32::MAX));
     match large || start + listed + (tail.len() - at) as u64 == size {
         true => Ok(()),

@@ -1,5 +1,3 @@
-//! Hand-written containers.
-
 use std::{io::Cursor, time::Instant};
 
 use rstest::rstest;
@@ -38,7 +36,7 @@ fn members_are_stored_or_deflated_small_or_large(#[values(false, true)] large: b
     assert!(npz.contains("a") && !npz.contains("c") && !npz.contains("a.npy"));
     assert!(refusal(&file, "c").contains("array c: it is missing"));
     if large {
-        // As Python above 65,535 members: only the count is in the zip64 record.
+        // As Python above 65,535 members: only the count is zip64.
         let mut many = file.clone();
         let (end, record) = (file.len(), file.len() - 98);
         many.copy_within(record + 40..record + 44, end - 10);
@@ -100,7 +98,6 @@ fn whole() -> Vec<u8> {
     container(&two())
 }
 
-/// Local header and directory disagree.
 #[rstest]
 fn wrong_local_headers_change_nothing(#[values(0, 8, 26, 28, 29, 30)] at: usize) {
     let mut changed = whole();
