@@ -1,4 +1,3 @@
-//! Disjoint unions of graphs.
 use std::{
     ops::Range,
     sync::{Arc, Mutex, PoisonError},
@@ -12,11 +11,9 @@ use super::{
     types::Graph,
 };
 
-/// A disjoint union of graphs, PyG's `Batch`; clones share everything.
+/// Disjoint union of graphs, PyG's `Batch`; clones share everything.
 ///
-/// One block-diagonal [`Graph`], on which every layer runs. The nodes of graph `g` are
-/// `offsets[g]..offsets[g + 1]`; a graph may have none. Offsets stay on the host. The first
-/// [`readout`](Self::readout) on a device uploads a pattern for the batch's life.
+/// One block-diagonal [`Graph`]; nodes `offsets[g]..offsets[g + 1]` form graph g.
 ///
 /// ```
 /// use sparsek_gnn::{Graph, graph::GraphBatch};
@@ -35,15 +32,12 @@ pub struct GraphBatch {
 
 struct Inner {
     graph: Graph,
-    /// Rises from 0 to the number of nodes.
     offsets: Vec<u32>,
     readouts: Mutex<Vec<(Device, MessagePassing)>>,
 }
 
 impl GraphBatch {
-    /// Joins graphs in order. Cost: O(nodes + edges).
-    ///
-    /// Errors without graphs ([`GraphError::NoGraphs`]) and above [`MAX_SIZE`] nodes or edges.
+    /// Joins graphs in O(nodes + edges); errors for none and above [`MAX_SIZE`] nodes or edges.
     pub fn new(graphs: &[&Graph]) -> Result<Self, GraphError> {
         if graphs.is_empty() {
             return Err(GraphError::NoGraphs);
@@ -80,30 +74,30 @@ impl GraphBatch {
         &self.inner.graph
     }
 
-    /// Number of graphs, at least 1.
+    /// Graph count, at least 1.
     pub fn graphs(&self) -> usize {
         self.inner.offsets.len() - 1
     }
 
-    /// First node of each graph, then the number of nodes.
+    /// First node of each graph, then node count.
     pub fn offsets(&self) -> &[u32] {
         &self.inner.offsets
     }
 
-    /// Nodes of a graph; panics when out of range.
+    /// Nodes of a graph; panics out of range.
     pub fn nodes(&self, graph: usize) -> Range<usize> {
         self.inner.offsets[graph] as usize..self.inner.offsets[graph + 1] as usize
     }
 
-    /// The graph of each node: PyG's `batch` vector.
+    /// Graph of each node, PyG's `batch`.
     pub fn graph_ids(&self) -> Vec<u32> {
         let of = |graph| self.nodes(graph as usize).map(move |_| graph);
         (0..self.graphs() as u32).flat_map(of).collect()
     }
 
-    /// Keeps `nodes`, in order, and edges between them; the number of graphs stays.
+    /// Keeps `nodes` in order, edges between them, and all graphs.
     ///
-    /// Panics when a node is repeated or out of range, or graphs are out of order.
+    /// Panics unless nodes are unique, valid and grouped by ascending graph.
     ///
     /// ```
     /// use sparsek_gnn::{Graph, graph::GraphBatch};
@@ -127,10 +121,9 @@ impl GraphBatch {
         Self::from_parts(self.inner.graph.induced(nodes), offsets)
     }
 
-    /// Messages from nodes to their graphs, one per node, in node order; uploaded on first use.
+    /// Messages from nodes to graphs, in node order; uploaded once per device.
     ///
-    /// Reductions, softmax and gathers of any readout are deterministic, with gradients. Attention
-    /// over the nodes of each graph:
+    /// Deterministic, with gradients. Attention per graph:
     ///
     /// ```
     /// # #[cfg(feature = "flex")] {
@@ -164,7 +157,6 @@ impl GraphBatch {
 }
 
 impl From<Graph> for GraphBatch {
-    /// A batch of one graph.
     fn from(graph: Graph) -> Self {
         let offsets = vec![0, graph.nodes() as u32];
         Self::from_parts(graph, offsets)
@@ -186,7 +178,6 @@ mod tests {
 
     use super::*;
 
-    /// A triangle with a repeated edge, no node, one node with a loop.
     fn batch() -> GraphBatch {
         let triangle = Graph::from_edges(3, [(0, 1), (1, 2), (2, 0), (2, 0)]).unwrap();
         let none = Graph::from_edges(0, []).unwrap();

@@ -1,4 +1,3 @@
-//! Edges from one set of nodes to another, with cached device copies outside autodiff.
 use std::sync::{Arc, Mutex, PoisonError};
 
 use burn::tensor::{DType, Device, Tensor, TensorData};
@@ -9,11 +8,8 @@ use sparsek::{
 
 use super::error::{GraphError, MAX_SIZE};
 
-/// Immutable edges from source nodes to target nodes; clones share everything.
-///
-/// An edge `(source, target)` is column `source` of row `target`, a message. Ids of sources and
-/// targets are counted apart. Repeated edges count repeatedly. The first use on a device uploads
-/// pattern and transpose for the graph's life.
+/// Immutable edges between source and target nodes with separate ids; otherwise as
+/// [`Graph`](super::Graph).
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -45,7 +41,6 @@ struct DeviceCache {
     constants: Constants<Constant>,
 }
 
-/// Of each target.
 #[derive(Clone, Copy, PartialEq)]
 enum Constant {
     Mean,
@@ -53,10 +48,9 @@ enum Constant {
 }
 
 impl BipartiteGraph {
-    /// Takes (source, target) edges in any order.
+    /// Takes (source, target) edges in any order, in linear time plus row sorts.
     ///
-    /// Cost: O(sources + targets + edges) and row sorts. Errors when an id is out of range, sizes
-    /// exceed [`MAX_SIZE`], or offsets the [`sparsek::io::memory`] limit.
+    /// Errors for bad ids, and above [`MAX_SIZE`] or the [`sparsek::io::memory`] limit.
     pub fn from_edges(
         sources: usize,
         targets: usize,
@@ -103,22 +97,22 @@ impl BipartiteGraph {
         Ok(Pattern::new(targets, sources, indptr, indices)?.into())
     }
 
-    /// Number of source nodes.
+    /// Source count.
     pub fn sources(&self) -> usize {
         self.inner.pattern.cols()
     }
 
-    /// Number of target nodes.
+    /// Target count.
     pub fn targets(&self) -> usize {
         self.inner.pattern.rows()
     }
 
-    /// Number of edges.
+    /// Edge count.
     pub fn edges(&self) -> usize {
         self.inner.pattern.nnz()
     }
 
-    /// CSR pattern: a row per target, a column per source.
+    /// CSR pattern, targets × sources.
     pub fn pattern(&self) -> &Pattern {
         &self.inner.pattern
     }
@@ -133,18 +127,18 @@ impl BipartiteGraph {
         self.inner.pattern.transpose().0.into()
     }
 
-    /// 1 / in-degree, or 0: turns sums into means.
+    /// 1 / in-degree, or 0.
     pub fn mean_norm(&self) -> Vec<f64> {
         let inverse = |d| if d == 0 { 0.0 } else { f64::from(d).recip() };
         self.in_degrees().into_iter().map(inverse).collect()
     }
 
-    /// Uploads pattern and transpose on first use.
+    /// CSR pattern and transpose; cached.
     pub fn adjacency(&self, device: &Device) -> Adjacency {
         self.on_device(device, |slot| slot.adjacency.clone())
     }
 
-    /// Gathers and reductions along edges; uploaded on first use.
+    /// Operations along edges; cached.
     pub fn messages(&self, device: &Device) -> MessagePassing {
         self.on_device(device, |slot| {
             let make = || {
@@ -155,13 +149,12 @@ impl BipartiteGraph {
         })
     }
 
-    /// Row scaling from sums to means; cached.
+    /// Scales sums to means; cached.
     pub fn mean_scaling(&self, device: &Device, dtype: DType) -> Scaling {
         let mean = self.constant(device, summed(dtype), Constant::Mean, || self.mean_norm());
         Scaling::default().with_rows(mean)
     }
 
-    /// `[targets]`: in-degrees; cached.
     pub(crate) fn degrees(&self, device: &Device, dtype: DType) -> Tensor<1> {
         self.constant(device, summed(dtype), Constant::Degree, || {
             self.in_degrees().into_iter().map(f64::from).collect()
@@ -219,7 +212,6 @@ impl std::fmt::Debug for BipartiteGraph {
     }
 }
 
-/// Vectors on a device, made once.
 pub(super) struct Constants<K>(Vec<(K, DType, Tensor<1>)>);
 
 impl<K> Default for Constants<K> {
@@ -247,7 +239,6 @@ impl<K: Copy + PartialEq> Constants<K> {
     }
 }
 
-/// Dtype of sums over edges.
 pub(super) fn summed(dtype: DType) -> DType {
     match dtype {
         DType::F64 => DType::F64,

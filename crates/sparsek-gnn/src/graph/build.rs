@@ -10,10 +10,8 @@ use super::{
 };
 
 impl Graph {
-    /// Takes (source, target) edges in any order.
-    ///
-    /// Cost: O(nodes + edges) and row sorts. Errors when an id reaches `nodes`, nodes or edges
-    /// exceed [`MAX_SIZE`], or offsets the [`sparsek::io::memory`] limit.
+    /// Takes (source, target) edges in any order; cost and errors as
+    /// [`BipartiteGraph::from_edges`].
     pub fn from_edges(
         nodes: usize,
         edges: impl IntoIterator<Item = (u32, u32)>,
@@ -30,10 +28,8 @@ impl Graph {
         })
     }
 
-    /// Takes CSR: node `i` aggregates from `indices[indptr[i]..indptr[i + 1]]`.
-    ///
-    /// Errors unless `indptr` rises from 0 to the number of indices in `nodes + 1` entries, ids are
-    /// below `nodes`, and sizes within [`MAX_SIZE`].
+    /// Takes CSR: node `i` aggregates from `indices[indptr[i]..indptr[i + 1]]`. Errors for
+    /// malformed CSR and above [`MAX_SIZE`].
     pub fn from_csr(nodes: usize, indptr: Vec<u32>, indices: Vec<u32>) -> Result<Self, GraphError> {
         check_nodes(nodes)?;
         if indices.len() > MAX_SIZE {
@@ -46,9 +42,8 @@ impl Graph {
     /// Takes a square matrix, such as
     /// [`kneighbors_graph`](sparsek::distance::NearestNeighbors::kneighbors_graph) without a query.
     ///
-    /// Rows aggregate from their neighbors, explicit zeros too. Distances are dropped, edges not
-    /// reversed (see [`Graph::symmetrized`]). Copies the pattern to the host.
-    /// [`GraphError::NotSquare`] for neighbors of a query.
+    /// Rows aggregate from stored columns, zeros too; [`Graph::symmetrized`] adds reverse edges.
+    /// Copies the pattern to the host. Errors unless square.
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor};
@@ -68,7 +63,6 @@ impl Graph {
         neighbors.pattern().as_ref().clone().try_into()
     }
 
-    /// Panics above [`MAX_SIZE`] edges or for a bad id.
     pub(crate) fn from_rows(rows: impl Iterator<Item = Vec<u32>>) -> Self {
         Self::try_from_rows(rows).unwrap_or_else(|error| panic!("{error}"))
     }
@@ -96,7 +90,7 @@ impl TryFrom<Pattern> for Graph {
     }
 }
 
-/// Takes as many targets as sources; shares the device copies.
+/// Errors unless square; shares the device copies.
 impl TryFrom<BipartiteGraph> for Graph {
     type Error = GraphError;
 

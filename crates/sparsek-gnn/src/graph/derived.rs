@@ -7,7 +7,7 @@ use super::{
 use crate::random;
 
 impl Graph {
-    /// Leaves one loop per node; cached. Panics above [`MAX_SIZE`](super::MAX_SIZE) edges.
+    /// Gives each node one loop; cached. Panics above [`MAX_SIZE`](super::MAX_SIZE) edges.
     pub fn with_self_loops(&self) -> Self {
         self.looped().graph.clone().unwrap_or_else(|| self.clone())
     }
@@ -25,11 +25,10 @@ impl Graph {
         made.clone().unwrap_or_else(|| self.clone())
     }
 
-    /// Drops each edge with this probability: DropEdge (Rong et al., ICLR 2020), PyG's
-    /// `dropout_edge`. With `undirected`, both directions of a pair stay or go together, as all of
-    /// its repeated edges. The seed decides.
+    /// DropEdge (Rong et al., ICLR 2020), PyG's `dropout_edge`: drops edges at random, by seed.
+    /// `undirected` treats all edges between two nodes alike.
     ///
-    /// A new graph in each epoch is uploaded anew. Panics for a probability outside [0, 1].
+    /// Panics for a probability outside [0, 1].
     ///
     /// ```
     /// use sparsek_gnn::Graph;
@@ -59,7 +58,7 @@ impl Graph {
         self.looped().sources.len() < self.edges() + self.nodes()
     }
 
-    /// Of several loops at a node the last stays, as in PyG.
+    /// Keeps a node's last loop, as PyG.
     pub(super) fn looped(&self) -> &Looped {
         self.inner.looped.get_or_init(|| {
             let mut sources = Vec::with_capacity(self.edges() + self.nodes());
@@ -86,8 +85,7 @@ impl Graph {
         })
     }
 
-    /// Stores every pair once, in both directions. Panics above [`MAX_SIZE`](super::MAX_SIZE)
-    /// edges.
+    /// Stores each pair once, in both directions. Panics above [`MAX_SIZE`](super::MAX_SIZE) edges.
     pub fn symmetrized(&self) -> Self {
         self.try_symmetrized().unwrap_or_else(|error| panic!("{error}"))
     }
@@ -111,10 +109,9 @@ impl Graph {
         Self::from_pattern(self.pattern().transpose().0)
     }
 
-    /// Keeps `nodes`, in order, and edges between them; panics when one is repeated or out of
-    /// range.
+    /// Keeps `nodes`, in order, and edges between them; panics for repeats and bad ids.
     ///
-    /// Cost: O(nodes of both graphs + edges into `nodes`) and row sorts.
+    /// O(nodes of both graphs + edges into `nodes`), plus row sorts.
     ///
     /// ```
     /// use sparsek_gnn::Graph;
@@ -144,7 +141,7 @@ impl Graph {
         Self::from_rows((0..self.nodes() as u32).map(row))
     }
 
-    /// Whether edges occur as often as their reverse; cached.
+    /// Whether reverse edges occur equally often; cached.
     pub fn is_symmetric(&self) -> bool {
         *self.inner.symmetric.get_or_init(|| {
             let reversed = self.reversed();

@@ -1,4 +1,4 @@
-//! Cached device constants of a graph, outside autodiff.
+//! Device constants, outside autodiff.
 use std::sync::PoisonError;
 
 use burn::tensor::{DType, Device, Tensor};
@@ -10,12 +10,12 @@ use super::{
 };
 
 impl Graph {
-    /// Uploads pattern and transpose on first use.
+    /// CSR pattern and transpose; cached.
     pub fn adjacency(&self, device: &Device) -> Adjacency {
         self.inner.edges.adjacency(device)
     }
 
-    /// Gathers and reductions along edges; uploaded on first use.
+    /// Operations along edges; cached.
     ///
     /// ```
     /// # #[cfg(feature = "flex")] {
@@ -33,12 +33,12 @@ impl Graph {
         self.inner.edges.messages(device)
     }
 
-    /// Row scaling from sums to means; cached.
+    /// Scales sums to means; cached.
     pub fn mean_scaling(&self, device: &Device, dtype: DType) -> Scaling {
         self.inner.edges.mean_scaling(device, dtype)
     }
 
-    /// Scaling of `norm`, with loops of weight `loops`; cached.
+    /// Scales by `norm`, loops weighing `loops`; cached.
     pub fn scaling(&self, device: &Device, dtype: DType, norm: Norm, loops: f64) -> Scaling {
         let mut scaling = Scaling::default();
         if matches!(norm, Norm::Both | Norm::Right) {
@@ -60,7 +60,7 @@ impl Graph {
         scaling
     }
 
-    /// `1 / √(d(i) d(j))`, where d counts edges out of a node; cached.
+    /// `1 / √(d(i) d(j))` of out-degrees.
     pub(crate) fn out_scaling(&self, device: &Device, dtype: DType) -> Scaling {
         let roots = self.constant(device, summed(dtype), Constant::OutRoots, || {
             let root = |d: u32| if d == 0 { 0.0 } else { f64::from(d).sqrt().recip() };
@@ -75,7 +75,7 @@ impl Graph {
         factors.expect("the caller matches on the norm")
     }
 
-    /// [nodes, edges]: sums edge weights by source.
+    /// `[nodes, edges]`: sums edges by source.
     pub(crate) fn outgoing(&self, device: &Device) -> Adjacency {
         self.on_device(device, |slot| {
             let make = || {
@@ -88,7 +88,6 @@ impl Graph {
         })
     }
 
-    /// Weights of [`Graph::with_self_loops`].
     pub(crate) fn looped_weights(&self, weights: Tensor<1>, loops: f64) -> Tensor<1> {
         let device = weights.device();
         let (edges, nodes) = (self.edges(), self.nodes());
@@ -107,8 +106,7 @@ impl Graph {
         sparsek::sparse::spmm(&gather, all).reshape([sources.len()])
     }
 
-    /// Features of the edges of [`Graph::with_self_loops`]: loops get the mean of the other edges
-    /// into their node, or 0.
+    /// Loops get the mean over other edges into their node, or 0.
     pub(crate) fn looped_features(&self, features: Tensor<2>) -> Tensor<2> {
         let edges = self.inner.loop_features.get_or_init(|| {
             let looped = self.with_self_loops();

@@ -5,10 +5,10 @@ use sparsek::{
 
 use super::relation::Relation;
 
-/// Most nodes and edges: ids have 32 bits, devices index with `i32`.
+/// Most nodes or edges: devices index with `i32`.
 pub const MAX_SIZE: usize = sparsek::sparse::MAX_ENTRIES;
 
-/// Why a graph is refused.
+/// Invalid graph.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GraphError {
@@ -21,22 +21,22 @@ pub enum GraphError {
     /// Offsets would overflow.
     #[error("more than the supported {MAX_SIZE} edges")]
     TooManyEdges,
-    /// A node is out of range.
+    /// Node out of range.
     #[error("edge {edge} is ({source_id}, {target_id}), ids must be below {nodes}")]
     NodeOutOfRange {
-        /// Position in the list.
+        /// Edge position.
         edge: usize,
         /// Source.
         source_id: u32,
         /// Target.
         target_id: u32,
-        /// Nodes of the graph.
+        /// Node count.
         nodes: usize,
     },
-    /// A source or a target is out of range.
+    /// End out of range.
     #[error("edge {edge} is ({source_id}, {target_id}), ids must be below {sources} and {targets}")]
     EdgeOutOfRange {
-        /// Position in the list.
+        /// Edge position.
         edge: usize,
         /// Source.
         source_id: u32,
@@ -47,7 +47,7 @@ pub enum GraphError {
         /// Target nodes.
         targets: usize,
     },
-    /// The matrix is not square.
+    /// Matrix not square.
     #[error("a graph needs a square matrix, not {rows} × {cols}")]
     NotSquare {
         /// Rows.
@@ -55,10 +55,10 @@ pub enum GraphError {
         /// Columns.
         cols: usize,
     },
-    /// A batch of no graphs.
+    /// Empty batch.
     #[error("a batch needs at least one graph")]
     NoGraphs,
-    /// Offsets exceed the memory limit.
+    /// Above the memory limit.
     #[error(transparent)]
     Memory(#[from] MemoryError),
     /// Malformed CSR arrays.
@@ -66,57 +66,57 @@ pub enum GraphError {
     Pattern(#[from] PatternError),
 }
 
-/// Why a graph of several node types is refused.
+/// Invalid heterogeneous graph.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HeteroGraphError {
-    /// A node type occurs twice.
+    /// Repeated node type.
     #[error("node type `{}` is listed twice", excerpt(name))]
     NodeTypeTwice {
-        /// The type.
+        /// Its name.
         name: String,
     },
-    /// A relation occurs twice.
+    /// Repeated relation.
     #[error("relation {relation} was added before")]
     RelationTwice {
-        /// The relation.
+        /// Relation.
         relation: Relation,
     },
-    /// A relation names a type that the graph lacks.
+    /// Unknown node type.
     #[error("relation {relation}: there are no nodes of type `{}`", excerpt(name))]
     UnknownNodeType {
-        /// The relation.
+        /// Relation.
         relation: Relation,
-        /// The type.
+        /// Type.
         name: String,
     },
-    /// Edges are between other numbers of nodes.
+    /// Other node counts.
     #[error(
         "relation {relation}: edges from {} to {} nodes, but the types have {} and {}",
         found[0], found[1], expected[0], expected[1]
     )]
     Nodes {
-        /// The relation.
+        /// Relation.
         relation: Relation,
-        /// Sources and targets of the edges.
+        /// Counts found.
         found: [usize; 2],
-        /// Nodes of the types.
+        /// Counts expected.
         expected: [usize; 2],
     },
-    /// A type has too many nodes.
+    /// Too many nodes.
     #[error("node type `{}`: {source}", excerpt(name))]
     NodeType {
-        /// The type.
+        /// Type.
         name: String,
-        /// The reason.
+        /// Reason.
         source: GraphError,
     },
-    /// The edges of a relation are refused.
+    /// Invalid edges.
     #[error("relation {relation}: {source}")]
     Edges {
-        /// The relation.
+        /// Relation.
         relation: Relation,
-        /// The reason.
+        /// Reason.
         source: Box<GraphError>,
     },
 }

@@ -1,4 +1,3 @@
-//! Graphs of several node types and relations.
 use std::fmt;
 
 use super::{
@@ -8,10 +7,10 @@ use super::{
     types::Graph,
 };
 
-/// An immutable graph of several node types; PyG's `HeteroData` without features.
+/// Immutable graph of several node types, PyG's `HeteroData` without features.
 ///
-/// Each relation has edges of its own, as a [`BipartiteGraph`]. Types and relations keep their
-/// order. Clones share the edges and their device copies.
+/// Has one [`BipartiteGraph`] per relation; keeps the order of types and relations. Clones share
+/// edges.
 ///
 /// ```
 /// use sparsek_gnn::{Graph, graph::HeteroGraph};
@@ -33,7 +32,7 @@ pub struct HeteroGraph {
     relations: Vec<(Relation, Edges)>,
 }
 
-/// Edges of a relation; loops need a graph.
+/// Loops need a [`Graph`].
 #[derive(Clone)]
 enum Edges {
     Within(Graph),
@@ -41,9 +40,7 @@ enum Edges {
 }
 
 impl HeteroGraph {
-    /// Takes node types and their numbers of nodes, without relations.
-    ///
-    /// Errors for a type listed twice or more nodes than [`MAX_SIZE`].
+    /// Takes node types and counts; errors for repeats and above [`MAX_SIZE`].
     pub fn new<S: Into<String>>(
         types: impl IntoIterator<Item = (S, usize)>,
     ) -> Result<Self, HeteroGraphError> {
@@ -62,9 +59,8 @@ impl HeteroGraph {
         Ok(graph)
     }
 
-    /// Adds a relation of (source, target) edges in any order.
-    ///
-    /// Errors as [`with_relation`](Self::with_relation), and as [`BipartiteGraph::from_edges`].
+    /// Adds (source, target) edges; errors as [`with_relation`](Self::with_relation) and
+    /// [`BipartiteGraph::from_edges`].
     pub fn with_edges(
         self,
         relation: impl Into<Relation>,
@@ -78,11 +74,10 @@ impl HeteroGraph {
         }
     }
 
-    /// Adds a relation of existing edges: a [`BipartiteGraph`], a [`Graph`] or a
-    /// [`Pattern`](sparsek::sparse::Pattern) with a row per target.
+    /// Adds a [`BipartiteGraph`], [`Graph`] or [`Pattern`](sparsek::sparse::Pattern) (targets ×
+    /// sources).
     ///
-    /// Errors for a relation added before, for types that the graph lacks, and for edges between
-    /// other numbers of nodes.
+    /// Errors for repeated relations, unknown types and other node counts.
     pub fn with_relation(
         mut self,
         relation: impl Into<Relation>,
@@ -105,10 +100,8 @@ impl HeteroGraph {
         Ok(self)
     }
 
-    /// PyG's `ToUndirected`: relations within a type get the reverse of each edge, without
-    /// repeated edges; others are followed by a [reversed](Relation::reversed) relation.
-    ///
-    /// Reversed relations come last and replace none. Panics above [`MAX_SIZE`] edges.
+    /// PyG's `ToUndirected`: symmetrizes relations within a type, appends missing
+    /// [reversed](Relation::reversed) relations for others. Panics above [`MAX_SIZE`] edges.
     pub fn undirected(&self) -> Self {
         let mut graph = Self { types: self.types.clone(), relations: Vec::new() };
         let mut reversed = Vec::new();
@@ -129,12 +122,12 @@ impl HeteroGraph {
         graph
     }
 
-    /// Node types with their numbers of nodes.
+    /// Node types and counts.
     pub fn node_types(&self) -> impl Iterator<Item = (&str, usize)> {
         self.types.iter().map(|(name, nodes)| (name.as_str(), *nodes))
     }
 
-    /// Number of nodes of a type, or `None` for an unknown type.
+    /// Nodes of a type.
     pub fn nodes(&self, name: &str) -> Option<usize> {
         self.node_types().find(|(found, _)| *found == name).map(|(_, nodes)| nodes)
     }
@@ -144,7 +137,7 @@ impl HeteroGraph {
         self.relations.iter().map(|(relation, _)| relation)
     }
 
-    /// Edges of a relation, or `None` for an unknown relation.
+    /// Edges of a relation.
     pub fn edges(&self, relation: &Relation) -> Option<&BipartiteGraph> {
         self.find(relation).map(|edges| match edges {
             Edges::Within(graph) => graph.bipartite(),
@@ -152,7 +145,7 @@ impl HeteroGraph {
         })
     }
 
-    /// Edges of a relation within one node type, or `None` for any other.
+    /// Edges within one node type.
     pub fn within(&self, relation: &Relation) -> Option<&Graph> {
         match self.find(relation)? {
             Edges::Within(graph) => Some(graph),
@@ -164,7 +157,6 @@ impl HeteroGraph {
         self.relations.iter().find(|(found, _)| found == relation).map(|(_, edges)| edges)
     }
 
-    /// Nodes of the source type and of the target type.
     fn ends(&self, relation: &Relation) -> Result<[usize; 2], HeteroGraphError> {
         let nodes = |name: &String| {
             self.nodes(name).ok_or_else(|| HeteroGraphError::UnknownNodeType {

@@ -1,8 +1,4 @@
-//! Immutable directed graphs with cached device copies.
-//!
-//! `build` constructs, `derived` transforms, `norm` computes factors on the host, `device` caches,
-//! `batch` joins graphs. `bipartite` holds edges between two sets of nodes, `hetero` several types
-//! of nodes and edges.
+//! Immutable graphs with cached device copies.
 mod batch;
 mod bipartite;
 mod build;

@@ -1,12 +1,12 @@
 use super::types::{Graph, Norm};
 
 impl Graph {
-    /// 1 / in-degree, or 0: turns sums into means.
+    /// 1 / in-degree, or 0.
     pub fn mean_norm(&self) -> Vec<f64> {
         self.inner.edges.mean_norm()
     }
 
-    /// Target and source factors of `c(i, j)`; self-loops weigh `loops`, others 1.
+    /// Target and source factors of [`Norm`]; self-loops weigh `loops`, others 1.
     pub fn node_norm(&self, norm: Norm, loops: f64) -> [Option<Vec<f64>>; 2] {
         let (mut into, mut out) = (vec![0.0; self.nodes()], vec![0.0; self.nodes()]);
         for (target, source) in self.pairs() {

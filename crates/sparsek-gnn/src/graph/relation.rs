@@ -1,11 +1,9 @@
-//! Types of edges.
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use sparsek::io::text::excerpt;
 
-/// Type of edges: from nodes of one type to nodes of another, or of the same type. PyG's
-/// `edge_type`.
+/// Edge type, PyG's `edge_type`.
 ///
 /// ```
 /// use sparsek_gnn::graph::Relation;
@@ -16,22 +14,22 @@ use sparsek::io::text::excerpt;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Relation {
-    /// Type of the source nodes.
+    /// Source node type.
     pub source: String,
     /// Name.
     pub name: String,
-    /// Type of the target nodes.
+    /// Target node type.
     pub target: String,
 }
 
 impl Relation {
-    /// The opposite direction, named `rev_` as PyG does.
+    /// Opposite direction, named `rev_…`.
     pub fn reversed(&self) -> Self {
         let source = self.target.clone();
         Self { source, name: format!("rev_{}", self.name), target: self.source.clone() }
     }
 
-    /// Whether sources and targets are of one type.
+    /// Whether both types match.
     pub fn is_within(&self) -> bool {
         self.source == self.target
     }

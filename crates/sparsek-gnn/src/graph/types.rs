@@ -5,11 +5,11 @@ use sparsek::sparse::{Adjacency, Pattern};
 
 use super::bipartite::{BipartiteGraph, Constants};
 
-/// An immutable directed graph in CSR form; clones share everything.
+/// Immutable directed graph in CSR form; clones share everything.
 ///
-/// An edge `(source, target)` is column `source` of row `target`, a message as in PyG's
-/// `edge_index`. Repeated edges count repeatedly; self-loops are ordinary. The first aggregation on
-/// a device uploads pattern and transpose for the graph's life.
+/// Edge `(source, target)`, as PyG's `edge_index`, is column `source` of row `target`. Repeated
+/// edges count repeatedly. The first use on a device uploads pattern and transpose for the graph's
+/// life.
 ///
 /// ```
 /// use sparsek_gnn::Graph;
@@ -29,25 +29,22 @@ pub(super) struct Inner {
     pub(super) edges: BipartiteGraph,
     pub(super) symmetric: OnceLock<bool>,
     pub(super) looped: OnceLock<Looped>,
-    /// From edges to those of the looped graph.
     pub(super) loop_features: OnceLock<BipartiteGraph>,
-    /// `None` when no node has a loop.
+    /// `None` without loops.
     pub(super) loopless: OnceLock<Option<Graph>>,
     pub(super) devices: Mutex<Vec<DeviceCache>>,
 }
 
 pub(super) struct Looped {
-    /// `None` when each node has one loop already.
+    /// `None` if unchanged.
     pub(super) graph: Option<Graph>,
-    /// Old position per edge, or the old edge count plus the node for added loops.
+    /// Old position of each edge; for added loops, edge count + node.
     pub(super) sources: Arc<Vec<u32>>,
 }
 
 pub(super) struct DeviceCache {
     pub(super) device: Device,
-    /// Sums edges by source.
     pub(super) outgoing: Option<Adjacency>,
-    /// Maps weights of edges and loops.
     pub(super) looped: Option<Adjacency>,
     pub(super) constants: Constants<Constant>,
 }
@@ -60,17 +57,16 @@ pub(super) enum Constant {
     OutRoots,
 }
 
-/// Factor `c(i, j)` of messages from `j` to `i`; `d(i)` sums weights into `i`. Infinite factors
-/// become 0.
+/// Factor `c(i,j)` of messages j → i, 0 where infinite; `d(i)` sums weights into i.
 #[derive(Config, Copy, Debug, PartialEq, Eq)]
 pub enum Norm {
-    /// `1 / √(d(i) d(j))`: Kipf and Welling, 2017, as PyG.
+    /// `1 / √(d(i) d(j))`, as PyG.
     Both,
-    /// `1 / d'(j)`, where `d'` sums weights out of `j`.
+    /// `1 / d'(j)`; `d'` sums weights out.
     Left,
     /// `1 / d(i)`: the mean.
     Right,
-    /// 1.
+    /// `1`.
     None,
 }
 
@@ -79,7 +75,6 @@ impl Graph {
         Self::from_bipartite(pattern.into())
     }
 
-    /// As many targets as sources.
     pub(super) fn from_bipartite(edges: BipartiteGraph) -> Self {
         Self {
             inner: Arc::new(Inner {
@@ -93,12 +88,12 @@ impl Graph {
         }
     }
 
-    /// Number of nodes.
+    /// Node count.
     pub fn nodes(&self) -> usize {
         self.pattern().rows()
     }
 
-    /// Number of directed edges.
+    /// Edge count.
     pub fn edges(&self) -> usize {
         self.pattern().nnz()
     }
@@ -108,12 +103,12 @@ impl Graph {
         self.inner.edges.pattern()
     }
 
-    /// The edges, with the nodes as sources and as targets.
+    /// Edges as bipartite graph.
     pub fn bipartite(&self) -> &BipartiteGraph {
         &self.inner.edges
     }
 
-    /// Sources of messages to `node`; panics when out of range.
+    /// Sources of edges into `node`.
     pub fn neighbors(&self, node: usize) -> &[u32] {
         self.pattern().row(node)
     }
@@ -142,7 +137,7 @@ impl std::fmt::Debug for Graph {
     }
 }
 
-/// Sources and targets are the nodes; shares the device copies.
+/// Shares the device copies.
 impl From<Graph> for BipartiteGraph {
     fn from(graph: Graph) -> Self {
         graph.inner.edges.clone()

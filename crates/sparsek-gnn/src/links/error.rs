@@ -1,21 +1,21 @@
 use sparsek::io::memory::MemoryError;
 
-/// Why pairs or a split are refused.
+/// Invalid pairs or split.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LinkError {
-    /// More negative pairs than pairs without an edge.
+    /// Too few non-edges.
     #[error("{requested} negative pairs, but only {available} pairs have no edge")]
     TooFewNonEdges {
         /// Pairs requested.
         requested: usize,
-        /// Pairs without an edge.
+        /// Pairs available.
         available: u64,
     },
-    /// An undirected split of a graph that is not symmetric.
+    /// Asymmetric undirected graph.
     #[error("an undirected split needs a symmetric graph")]
     NotSymmetric,
-    /// A bad ratio.
+    /// Bad ratio.
     #[error("{name} {ratio} is not {expected}")]
     Ratio {
         /// Which ratio.
@@ -25,29 +25,29 @@ pub enum LinkError {
         /// Ratios allowed.
         expected: &'static str,
     },
-    /// Validation and test take all edges.
+    /// No training edges.
     #[error("none of {edges} edges is left for training")]
     NoTrainingEdges {
         /// Edges to split.
         edges: usize,
     },
-    /// A pair is out of range.
+    /// Pair out of range.
     #[error("pair {pair} is ({}, {}), ids must be below {nodes}", .ids.0, .ids.1)]
     NodeOutOfRange {
-        /// Position in the list.
+        /// Pair position.
         pair: usize,
         /// Source and target.
         ids: (u32, u32),
-        /// Nodes of the graph.
+        /// Node count.
         nodes: usize,
     },
-    /// Too many pairs: their ids have 32 bits, devices index with `i32`.
+    /// More pairs than [`MAX_SIZE`](crate::graph::MAX_SIZE).
     #[error("{pairs} pairs, but at most {} are supported", crate::graph::MAX_SIZE)]
     TooManyPairs {
         /// Pairs requested.
         pairs: usize,
     },
-    /// Pairs exceed the [`sparsek::io::memory`] limit.
+    /// Above the [`sparsek::io::memory`] limit.
     #[error(transparent)]
     Memory(#[from] MemoryError),
 }

@@ -1,8 +1,6 @@
-//! Metrics of scores; greater scores are better.
 use crate::ranking::roc_auc;
 
-/// Area under the ROC curve: the chance that a positive pair outscores a negative one, ties
-/// counting half. NaN without positives or negatives.
+/// Area under the ROC curve; ties count half. NaN without positives or negatives.
 ///
 /// ```
 /// assert_eq!(sparsek_gnn::links::auc(&[3.0, 1.0], &[2.0, 1.0]), 0.625);
@@ -12,8 +10,8 @@ pub fn auc(positives: &[f32], negatives: &[f32]) -> f64 {
     roc_auc(positives.chain(negatives.iter().map(|&score| (score, false))).collect())
 }
 
-/// OGB's Hits@k: the share of positives above the k-th greatest negative, so that ties count
-/// against; 1 with fewer than k negatives. NaN without positives; panics for k = 0.
+/// OGB's Hits@k: share of positives strictly above the k-th greatest negative, 1 with fewer. NaN
+/// without positives; panics for k = 0.
 ///
 /// ```
 /// use sparsek_gnn::links::hits_at;
@@ -36,8 +34,7 @@ pub fn hits_at(k: usize, positives: &[f32], negatives: &[f32]) -> f64 {
     above as f64 / positives.len() as f64
 }
 
-/// Mean reciprocal rank of each positive among all negatives, as OGB's: the mean of
-/// 1 / (1 + negatives above it + ties / 2). NaN without positives.
+/// OGB's mean reciprocal rank: mean of 1 / (1 + negatives above + ties / 2). NaN without positives.
 ///
 /// ```
 /// use sparsek_gnn::links::mrr;
@@ -62,7 +59,6 @@ mod tests {
 
     use super::*;
 
-    /// Whole numbers with many ties.
     fn scores(count: usize, seed: usize) -> Vec<f32> {
         (0..count).map(|i| 8.0 - ((i * 37 + seed) * 53 % 17) as f32).collect()
     }

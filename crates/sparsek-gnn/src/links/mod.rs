@@ -1,8 +1,5 @@
-//! Link prediction: which pairs of nodes have an edge.
-//!
-//! [`random_link_split`] holds edges out, [`negative_sampling`] draws pairs without an edge,
-//! [`LinkPairs`] gathers embeddings and scores pairs on a device, and [`auc`], [`hits_at`] and
-//! [`mrr`] judge scores on the host.
+//! Link prediction: [`random_link_split`], [`negative_sampling`], [`LinkPairs`] scores, and metrics
+//! [`auc`], [`hits_at`], [`mrr`].
 //!
 //! ```
 //! # #[cfg(feature = "flex")] {

@@ -1,12 +1,10 @@
-//! Pairs of nodes without an edge.
-//!
 //! ```text
 //! row i: candidates j of i, without its neighbors       counted: free(i)
 //! draw:  `count` different ranks below Σ free(i)        Floyd's sampling
 //! rank → row by prefix sums → column by binary search over the neighbors
 //! ```
 //!
-//! Nothing is rejected, so dense graphs cost no more. Memory: O(nodes + edges + count).
+//! No rejection, so dense graphs cost no more. Memory: O(nodes + edges + count).
 use std::collections::HashSet;
 
 use rand::{RngExt, SeedableRng, rngs::Xoshiro256PlusPlus, seq::SliceRandom};
@@ -15,15 +13,13 @@ use sparsek::io::memory;
 use super::error::LinkError;
 use crate::graph::{Graph, MAX_SIZE};
 
-/// Draws `count` different pairs (source, target) without an edge, uniformly, in random order:
-/// PyG's `negative_sampling` by its sparse method, but exactly `count`. The seed decides.
+/// Draws exactly `count` different non-edges (source, target), uniformly in random order by seed:
+/// PyG's sparse `negative_sampling`.
 ///
-/// No pair joins a node with itself. With `undirected`, neither direction of a pair has an edge,
-/// and each comes once, its lower node first.
+/// Excludes loops. `undirected` excludes reverse edges and lists pairs once, lower node first.
 ///
-/// Cost: O(nodes + edges + count log nodes), and row sorts. [`LinkError::TooFewNonEdges`] if fewer
-/// pairs have no edge, [`LinkError::TooManyPairs`] above [`MAX_SIZE`], [`LinkError::Memory`] above
-/// the [`sparsek::io::memory`] limit.
+/// O(nodes + edges + count log nodes), plus row sorts. Errors for too few non-edges, and above
+/// [`MAX_SIZE`] or the [`sparsek::io::memory`] limit.
 ///
 /// ```
 /// use sparsek_gnn::{Graph, links::{LinkError, negative_sampling}};
@@ -53,7 +49,7 @@ pub fn negative_sampling(
     if count as u64 > available {
         return Err(LinkError::TooFewNonEdges { requested: count, available });
     }
-    // A rank, a pair, and a slot of a hash set that is at least 7/16 full.
+    // Rank, pair, and slot of a hash set at least 7/16 full.
     memory::check(format_args!("{count} negative pairs"), memory::product(&[count, 40]))?;
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut drawn = HashSet::with_capacity(count);
@@ -68,14 +64,14 @@ pub fn negative_sampling(
     Ok(ranks.into_iter().map(|rank| free.pair(rank)).collect())
 }
 
-/// Pairs without an edge, ordered by target (undirected: lower node), then the other node.
+/// Ordered by target (undirected: lower node), then other node.
 struct NonEdges {
     nodes: usize,
     undirected: bool,
-    /// Per row, ascending: neighbors and itself, or (undirected) the higher neighbors.
+    /// Ascending neighbors and itself; undirected: higher neighbors.
     taken: Vec<u32>,
     offsets: Vec<usize>,
-    /// Pairs of the rows before each, then all.
+    /// Pairs before each row, then all.
     before: Vec<u64>,
 }
 
@@ -106,7 +102,7 @@ impl NonEdges {
         let first = if self.undirected { row + 1 } else { 0 };
         let place = (rank - self.before[row]) as usize;
         let taken = &self.taken[self.offsets[row]..self.offsets[row + 1]];
-        // taken[t] - first - t candidates below taken[t] are free; the quotient rises with t.
+        // The taken[t] - first - t free candidates below taken[t] never decrease with t.
         let (mut low, mut high) = (0, taken.len());
         while low < high {
             let middle = (low + high) / 2;
@@ -126,7 +122,6 @@ mod tests {
 
     use super::*;
 
-    /// Loops, repeated edges, a node with all edges, nodes without any.
     fn graph() -> Graph {
         let mut edges: Vec<(u32, u32)> = (0..30).map(|i| (i * 7 % 9, i * i % 8)).collect();
         edges.extend((0..12).map(|source| (source, 3)));

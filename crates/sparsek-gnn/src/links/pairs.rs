@@ -1,14 +1,12 @@
-//! Pairs of nodes on a device.
 use burn::tensor::{Device, Tensor};
 use sparsek::sparse::{Adjacency, Pattern, spmm};
 
 use super::error::LinkError;
 use crate::graph::MAX_SIZE;
 
-/// Pairs of nodes on a device: gathers of embeddings, and scores. Clones share the buffers.
+/// Gathers and scores pairs of nodes on a device; clones share buffers.
 ///
-/// All operations are deterministic, with gradients, in f32, f64, f16 or bf16 where the device has
-/// the dtype. Pairs may repeat, and join a node with itself.
+/// Deterministic, with gradients, in f32, f64, f16 or bf16. Panics unless z has one row per node.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -24,15 +22,13 @@ use crate::graph::MAX_SIZE;
 /// ```
 #[derive(Clone, Debug)]
 pub struct LinkPairs {
-    /// [pairs, nodes], one entry per row.
+    /// `[pairs, nodes]`, one entry per row.
     sources: Adjacency,
     targets: Adjacency,
 }
 
 impl LinkPairs {
-    /// Uploads pairs (source, target) of `nodes` nodes.
-    ///
-    /// Errors for ids from `nodes` on and above [`MAX_SIZE`] pairs.
+    /// Uploads (source, target) pairs; errors for bad ids and above [`MAX_SIZE`].
     pub fn new(nodes: usize, pairs: &[(u32, u32)], device: &Device) -> Result<Self, LinkError> {
         if pairs.len() > MAX_SIZE {
             return Err(LinkError::TooManyPairs { pairs: pairs.len() });
@@ -51,24 +47,22 @@ impl LinkPairs {
         Ok(Self { sources: rows(sources), targets: rows(targets) })
     }
 
-    /// Number of pairs.
+    /// Pair count.
     pub fn count(&self) -> usize {
         self.sources.nnz()
     }
 
-    /// `y[e] = z[s]` of pair `e = (s, t)`: [nodes, width] → [pairs, width]. Gradient: sums over the
-    /// pairs of a node, in order. Panics, as all methods, unless z has one row per node.
+    /// `y[e] = z[s]` of pair `e = (s, t)`: [nodes, width] → [pairs, width].
     pub fn gather_sources(&self, z: Tensor<2>) -> Tensor<2> {
         spmm(&self.sources, z)
     }
 
-    /// `y[e] = z[t]` of pair `e = (s, t)`, as [`gather_sources`](Self::gather_sources).
+    /// `y[e] = z[t]`, as [`gather_sources`](Self::gather_sources).
     pub fn gather_targets(&self, z: Tensor<2>) -> Tensor<2> {
         spmm(&self.targets, z)
     }
 
-    /// Logits of links by the dot product decoder, `y[e] = z[s] · z[t]`: `[nodes, width]` →
-    /// `[pairs]`.
+    /// Logits `y[e] = z[s]·z[t]`: `[nodes, width]` → `[pairs]`.
     pub fn dot_scores(&self, z: Tensor<2>) -> Tensor<1> {
         let sources = self.gather_sources(z.clone());
         (sources * self.gather_targets(z)).sum_dim(1).reshape([self.count()])

@@ -1,26 +1,25 @@
-//! Edges held out for validation and test.
 use burn::config::Config;
 use rand::{RngExt, SeedableRng, rngs::Xoshiro256PlusPlus, seq::SliceRandom};
 
 use super::{error::LinkError, negative::negative_sampling};
 use crate::graph::Graph;
 
-/// Configuration of [`random_link_split`], with PyG's defaults.
+/// Configures [`random_link_split`]; PyG's defaults.
 #[derive(Config, Debug, PartialEq)]
 pub struct LinkSplitConfig {
-    /// Share of edges to validate with, rounded down.
+    /// Validation share, rounded down.
     #[config(default = 0.1)]
     pub val: f64,
-    /// Share of edges to test with, rounded down.
+    /// Test share, rounded down.
     #[config(default = 0.2)]
     pub test: f64,
-    /// Whether both directions of an edge stay together. The graph must be symmetric.
+    /// Keeps both directions together; needs symmetry.
     #[config(default = false)]
     pub undirected: bool,
-    /// Negative pairs per positive pair of a set, rounded down.
+    /// Negatives per positive, rounded down.
     #[config(default = 1.0)]
     pub negatives: f64,
-    /// Whether the training set has negative pairs. Else sample them in each epoch.
+    /// Training negatives; else sample them each epoch.
     #[config(default = true)]
     pub train_negatives: bool,
     /// Seed.
@@ -28,37 +27,35 @@ pub struct LinkSplitConfig {
     pub seed: u64,
 }
 
-/// A set of pairs, and the edges that a model may see when it scores them.
+/// Pairs, and edges visible when scoring.
 #[derive(Clone, Debug)]
 pub struct LinkSet {
-    /// All nodes and the edges for message passing.
+    /// All nodes, visible edges.
     pub graph: Graph,
-    /// Pairs with an edge, (source, target); undirected: once, the lower node first.
+    /// (source, target) edges; undirected: lower node first.
     pub positives: Vec<(u32, u32)>,
-    /// Pairs without an edge in the whole graph.
+    /// Non-edges of the whole graph.
     pub negatives: Vec<(u32, u32)>,
 }
 
 /// Result of [`random_link_split`].
 #[derive(Clone, Debug)]
 pub struct LinkSplit {
-    /// Edges of the graph are the positives.
+    /// Sees its positives.
     pub train: LinkSet,
-    /// Edges of the graph are the training set's positives.
+    /// Sees the training positives.
     pub val: LinkSet,
-    /// Edges of the graph are the positives of the other sets.
+    /// Sees the other sets' positives.
     pub test: LinkSet,
 }
 
-/// Splits edges at random into training, validation and test sets: PyG's `RandomLinkSplit`. The
-/// seed decides.
+/// Splits edges at random, by seed: PyG's `RandomLinkSplit`.
 ///
-/// Positives of the sets are disjoint, as are negatives ([`negative_sampling`]). Repeated edges
-/// count once, so none is in two sets. Undirected graphs of the sets have both directions of each
-/// edge, and negatives come once, the lower node first.
+/// Sets share neither positives nor negatives ([`negative_sampling`]). Repeated edges count once.
+/// Undirected graphs keep both directions; pairs list the lower node first.
 ///
-/// Cost: O(nodes + edges log edges). Errors when a ratio is out of range, no training edges are
-/// left, an undirected graph is not symmetric, or too few pairs have no edge.
+/// O(nodes + edges log edges). Errors for bad ratios, no training edges, asymmetric undirected
+/// graphs, or too few non-edges.
 ///
 /// ```
 /// use sparsek_gnn::{Graph, links::{LinkSplitConfig, random_link_split}};
@@ -123,7 +120,6 @@ fn check(config: &LinkSplitConfig) -> Result<(), LinkError> {
     }
 }
 
-/// Edges once, by target; undirected: those from the lower node.
 fn distinct(graph: &Graph, undirected: bool) -> Vec<(u32, u32)> {
     let pairs = graph.pairs().map(|(target, source)| (source as u32, target as u32));
     let mut edges: Vec<_> = pairs.filter(|(s, t)| !undirected || s <= t).collect();
@@ -140,7 +136,6 @@ mod tests {
 
     use super::*;
 
-    /// Hubs, loops, repeated edges.
     fn graph(undirected: bool) -> Graph {
         let mut edges: Vec<(u32, u32)> = (0..90).map(|i| (i * 7 % 40, i * i % 37)).collect();
         edges.extend((0..20).map(|i| (i, 3)));

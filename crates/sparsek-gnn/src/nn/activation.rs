@@ -6,7 +6,7 @@ use sparsek::{nn::MaxKConfig, topk::Method};
 
 use super::error::ModelError;
 
-/// The nonlinearity between layers, written `relu`, `elu` or `maxk:K:METHOD`.
+/// Nonlinearity, written `relu`, `elu` or `maxk:K:METHOD`.
 ///
 /// ```
 /// use sparsek_gnn::nn::Activation;
@@ -18,7 +18,7 @@ use super::error::ModelError;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Activation {
-    /// Keeps the k greatest of each row.
+    /// Keeps each row's k greatest.
     MaxK {
         /// Kept per row.
         k: usize,
@@ -27,7 +27,7 @@ pub enum Activation {
     },
     /// max(x, 0).
     Relu,
-    /// x above 0, else exp(x) - 1. Finite x have finite gradients.
+    /// x above 0, else exp(x) - 1.
     Elu,
 }
 
@@ -37,7 +37,7 @@ impl Activation {
         Self::MaxK { k, method: Method::Exact }
     }
 
-    /// Errors when k is 0 or above the width, or the method's parameter out of range.
+    /// Errors for k outside 1..=width or bad method parameters.
     pub fn validate(&self, width: usize) -> Result<(), ModelError> {
         match *self {
             Self::MaxK { k: 0, .. } => Err(ModelError::Zero { name: "k" }),
@@ -47,12 +47,12 @@ impl Activation {
         }
     }
 
-    /// Applies it, [.., width] → [.., width]; panics when k exceeds the width.
+    /// Applies it; panics for k above the width.
     pub fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
         match *self {
             Self::MaxK { k, method } => MaxKConfig::new(k).with_method(method).init().forward(x),
             Self::Relu => relu(x),
-            // Burn's multiplies an infinite exp by 0 above 88.
+            // Burn's ELU multiplies infinity by 0 above 88.
             Self::Elu => relu(x.clone()) + (x.clamp_max(0.0).exp() - 1.0),
         }
     }
@@ -98,7 +98,7 @@ impl From<Activation> for String {
     }
 }
 
-/// Parses `exact`, `early:ITERATIONS` or `precision:EPSILON`, epsilon positive and finite.
+/// Parses `exact`, `early:ITERATIONS` or `precision:EPSILON` (positive, finite).
 ///
 /// ```
 /// use sparsek::topk::Method;

@@ -1,8 +1,8 @@
-//! Differentiable aggregation of neighbors: one sparse-dense product each.
+//! Differentiable sparse-dense products.
 //!
-//! x and y are [nodes, width]; weights `[edges]` in CSR order ([`Graph::pattern`]). Gradients reach
-//! weights and x, or the kept values of compressed rows, which are never made dense. Nodes without
-//! incoming edges get zeros. Panics unless x has one row per node and weights one element per edge.
+//! x and y are [nodes, width], weights `[edges]` in CSR order ([`Graph::pattern`]); panics
+//! otherwise. Gradients reach weights, x and kept values of compressed rows, which stay sparse.
+//! Nodes without incoming edges get 0.
 use burn::tensor::Tensor;
 use sparsek::sparse::{
     Compressed, Scaling, spmm, spmm_compressed_with, spmm_max, spmm_weighted, spmm_with,
@@ -10,7 +10,7 @@ use sparsek::sparse::{
 
 use crate::graph::{Graph, Norm};
 
-/// Sum: `y[i] = Σ_{j ∈ N(i)} x[j]`.
+/// Sum: `y[i] = Σ_{j→i} x[j]`.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -27,7 +27,7 @@ pub fn aggregate_sum(graph: &Graph, x: Tensor<2>) -> Tensor<2> {
     spmm(&graph.adjacency(&x.device()), x)
 }
 
-/// Mean: `y[i] = 1/|N(i)| Σ_{j ∈ N(i)} x[j]`.
+/// Mean: [`aggregate_sum`] / in-degree.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -45,12 +45,12 @@ pub fn aggregate_mean(graph: &Graph, x: Tensor<2>) -> Tensor<2> {
     spmm_with(&graph.adjacency(&x.device()), x, &mean)
 }
 
-/// Weighted sum: `y[i] = Σ_{e = (j → i)} w[e] x[j]`.
+/// `y[i] = Σ_{e: j→i} w[e] x[j]`.
 pub fn aggregate_weighted(graph: &Graph, weights: Tensor<1>, x: Tensor<2>) -> Tensor<2> {
     spmm_weighted(&graph.adjacency(&x.device()), weights, x)
 }
 
-/// Maximum: `y[i] = max_{j ∈ N(i)} x[j]`. The first tie in CSR order gets the gradient.
+/// `y[i] = max_{j→i} x[j]`. The first tie in CSR order gets the gradient.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -67,13 +67,13 @@ pub fn aggregate_max(graph: &Graph, x: Tensor<2>) -> Tensor<2> {
     spmm_max(&graph.adjacency(&x.device()), x)
 }
 
-/// Normalized sum: `y[i] = Σ_{e = (j → i)} w[e] c(i, j) x[j]`; loops weigh `loops`, others 1.
+/// `y[i] = Σ_{e: j→i} w[e] c(i,j) x[j]`, with [`Norm`] c; loops weigh `loops`, others 1.
 pub fn aggregate_normalized(graph: &Graph, norm: Norm, loops: f64, x: Tensor<2>) -> Tensor<2> {
     let scaling = graph.scaling(&x.device(), x.dtype(), norm, loops);
     spmm_with(&graph.adjacency(&x.device()), x, &scaling)
 }
 
-/// [`aggregate_sum`] of compressed rows.
+/// Compressed [`aggregate_sum`].
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -92,13 +92,13 @@ pub fn aggregate_sum_compressed(graph: &Graph, x: &Compressed) -> Tensor<2> {
     compressed(graph, x, &Scaling::default())
 }
 
-/// [`aggregate_mean`] of compressed rows.
+/// Compressed [`aggregate_mean`].
 pub fn aggregate_mean_compressed(graph: &Graph, x: &Compressed) -> Tensor<2> {
     let mean = graph.mean_scaling(&x.values().device(), x.dtype());
     compressed(graph, x, &mean)
 }
 
-/// [`aggregate_normalized`] of compressed rows.
+/// Compressed [`aggregate_normalized`].
 pub fn aggregate_normalized_compressed(
     graph: &Graph,
     norm: Norm,
@@ -113,7 +113,7 @@ fn compressed(graph: &Graph, x: &Compressed, scaling: &Scaling) -> Tensor<2> {
     spmm_compressed_with(&graph.adjacency(&x.values().device()), x, scaling)
 }
 
-/// [`aggregate_normalized`] with edge weights; differentiable through the norm too.
+/// Weighted [`aggregate_normalized`], with gradients through the norm.
 pub fn aggregate_weighted_normalized(
     graph: &Graph,
     norm: Norm,
@@ -126,7 +126,7 @@ pub fn aggregate_weighted_normalized(
     target.into_iter().fold(y, |y, factor| y * factor)
 }
 
-/// [`aggregate_weighted_normalized`] of compressed rows.
+/// Compressed [`aggregate_weighted_normalized`].
 pub fn aggregate_weighted_normalized_compressed(
     graph: &Graph,
     norm: Norm,
@@ -158,7 +158,7 @@ fn weighted_norm(graph: &Graph, norm: Norm, weights: &Tensor<1>) -> [Option<Tens
     }
 }
 
-/// Value and gradient are 0 where infinite.
+/// 0, as its gradient, where infinite.
 fn power(x: Tensor<2>, exponent: f64) -> Tensor<2> {
     let zero = x.clone().equal_elem(0.0);
     let finite = x.mask_fill(zero.clone(), 1.0);

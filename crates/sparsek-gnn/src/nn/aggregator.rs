@@ -1,24 +1,23 @@
-//! Combination of neighbors, by name.
 use burn::{config::Config, tensor::Tensor};
 use sparsek::sparse::{spmm, spmm_max, spmm_with};
 
 use crate::graph::BipartiteGraph;
 
-/// Combines neighbors; zero without incoming edges.
+/// Neighbor reduction; 0 without edges.
 #[derive(Config, Copy, Debug, PartialEq, Eq)]
 pub enum Aggregator {
     /// Mean.
     Mean,
     /// Sum.
     Sum,
-    /// Elementwise maximum. The first tie in CSR order gets the gradient.
+    /// Maximum; ties as [`aggregate_max`](super::aggregate::aggregate_max).
     Max,
-    /// Elementwise minimum, with ties as the maximum.
+    /// Minimum, ties likewise.
     Min,
 }
 
 impl Aggregator {
-    /// [sources, width] → [targets, width], with gradient; panics for other sizes.
+    /// [sources, width] → [targets, width], differentiable.
     ///
     /// ```
     /// # #[cfg(feature = "flex")] {

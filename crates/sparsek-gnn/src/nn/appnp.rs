@@ -1,4 +1,3 @@
-//! APPNP layer.
 use burn::{
     config::Config,
     module::Module,
@@ -10,23 +9,23 @@ use sparsek::sparse::spmm_with;
 use super::{attention::looped, dropout::drop_elements, gcn::GcnConv, sg::hop};
 use crate::graph::{Graph, Norm};
 
-/// Configuration of [`AppnpConv`], with PyG's defaults.
+/// Configures [`AppnpConv`].
 #[derive(Config, Debug, PartialEq)]
 pub struct AppnpConvConfig {
-    /// Number of hops K.
+    /// Hops K.
     pub hops: usize,
-    /// Share α of the input in each hop: the probability of a restart.
+    /// Restart probability α.
     pub alpha: f64,
-    /// Dropout of edges, drawn in each hop, for inputs on an autodiff device as Burn's dropout.
+    /// Edge dropout per hop, under autodiff.
     #[config(default = 0.0)]
     pub dropout: f64,
-    /// Whether every node gets one self-loop.
+    /// One self-loop per node.
     #[config(default = true)]
     pub self_loops: bool,
 }
 
 impl AppnpConvConfig {
-    /// Makes the layer, which has no parameters; panics for a dropout outside [0, 1).
+    /// Makes the layer; panics for dropout outside [0, 1).
     pub fn init(&self, device: &Device) -> AppnpConv {
         AppnpConv {
             hop: hop(1, self.self_loops, device),
@@ -38,11 +37,8 @@ impl AppnpConvConfig {
     }
 }
 
-/// PyG's `APPNP`: personalized PageRank. `Z₀ = X`, `Zₖ₊₁ = (1 - α) Â Zₖ + α X`, result `Z_K`, where
-/// Â is the matrix of [`GcnConv`].
-///
-/// Follows a network over the features of nodes. Deterministic, with gradients for x and weights.
-/// Gasteiger et al., ICLR 2019.
+/// PyG's `APPNP` (Gasteiger et al., ICLR 2019), personalized PageRank: `Z₀ = X`,
+/// `Zₖ₊₁ = (1 - α) Â Zₖ + α X`, result `Z_K`; Â is [`GcnConv`]'s matrix.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -68,7 +64,7 @@ pub struct AppnpConv {
 }
 
 impl AppnpConv {
-    /// [nodes, d] → [nodes, d]; panics unless x has one row per node.
+    /// [nodes, d] → [nodes, d].
     pub fn forward(&self, graph: &Graph, x: Tensor<2>) -> Tensor<2> {
         let looped = looped(graph, self.self_loops);
         self.propagate(x, |z| {
@@ -83,7 +79,7 @@ impl AppnpConv {
         })
     }
 
-    /// Takes `[edges]` weights in CSR order and x's dtype, without dropout; panics for other sizes.
+    /// Takes `[edges]` weights; no dropout.
     pub fn forward_weighted(&self, graph: &Graph, x: Tensor<2>, weights: Tensor<1>) -> Tensor<2> {
         self.propagate(x, |z| self.hop.forward_weighted(graph, z, weights.clone()))
     }
@@ -101,7 +97,7 @@ mod tests {
     use super::*;
     use crate::fixtures::{Alone, alone, device};
 
-    /// A hop to a node with n equal messages keeps multiples of 2 / n of the sum.
+    /// n equal sources yield multiples of 2 / n.
     #[rstest]
     fn dropped_edges_are_whole(_alone: Alone, device: Device) {
         let sources = 40;
@@ -110,7 +106,6 @@ mod tests {
         let of = |config: &AppnpConvConfig, device: &Device| -> f64 {
             device.seed(5);
             let x = Tensor::ones([41, 1], device);
-            // Reversed edges too, as nodes without edges into them have a norm of 0.
             let y = config.init(device).forward(&graph.symmetrized(), x);
             y.into_data().iter::<f64>().last().unwrap()
         };

@@ -1,4 +1,3 @@
-//! What attention layers share: weighting edges and joining heads.
 use burn::{
     module::Param,
     nn::{Dropout, Initializer},
@@ -9,25 +8,22 @@ use sparsek::{dense::add_bias, sparse::MessagePassing};
 use super::dropout::drop_elements;
 use crate::graph::Graph;
 
-/// PyG's Glorot-uniform `[heads, width]`.
 pub(super) fn head_vectors(heads: usize, width: usize, device: &Device) -> Param<Tensor<2>> {
     let glorot = Initializer::XavierUniform { gain: 1.0 };
     glorot.init_with([heads, width], Some(heads), Some(width), device)
 }
 
-/// `x[n, h] · vectors[h]`: `[n, heads, d]` → `[n, heads]`.
+/// `x[n, h] · vectors[h]`.
 pub(super) fn head_products(x: Tensor<3>, vectors: &Param<Tensor<2>>) -> Tensor<2> {
     let [rows, heads, _] = x.dims();
     (x * vectors.val().unsqueeze()).sum_dim(2).reshape([rows, heads])
 }
 
-/// `[n, heads * d]` → `[n, heads, d]`.
 pub(super) fn split_heads(x: Tensor<2>, heads: usize) -> Tensor<3> {
     let [rows, width] = x.dims();
     x.reshape([rows, heads, width / heads])
 }
 
-/// The graph with one self-loop per node, if asked for.
 pub(super) fn looped(graph: &Graph, self_loops: bool) -> Graph {
     match self_loops {
         true => graph.with_self_loops(),
@@ -35,7 +31,6 @@ pub(super) fn looped(graph: &Graph, self_loops: bool) -> Graph {
     }
 }
 
-/// Features of the edges of that graph.
 pub(super) fn looped_features(graph: &Graph, self_loops: bool, features: Tensor<2>) -> Tensor<2> {
     match self_loops {
         true => graph.looped_features(features),
@@ -43,19 +38,16 @@ pub(super) fn looped_features(graph: &Graph, self_loops: bool, features: Tensor<
     }
 }
 
-/// Sources and targets of different sets have no loops.
 pub(super) fn check_no_loops(layer: &str, self_loops: bool) {
     assert!(!self_loops, "{layer}: edges between two sets of nodes need `self_loops` off");
 }
 
-/// Returns the layer of edge features. Panics without one, before any launch.
 pub(super) fn edge_layer<'a, L>(layer: &str, edge: &'a Option<L>) -> &'a L {
     let Some(edge) = edge else { panic!("{layer}: edge features need a d_edge") };
     edge
 }
 
-/// Softmax over the edges into a node, dropped edges, weighted sums of x and of messages per edge,
-/// heads side by side or their mean, and the bias.
+/// Softmax per target, dropout, weighted sums of x and `messages`, bias.
 pub(super) fn attend(
     edges: &MessagePassing,
     scores: Tensor<2>,

@@ -1,4 +1,3 @@
-//! Chebyshev layer.
 use burn::{
     config::Config,
     module::{Module, Param},
@@ -10,22 +9,22 @@ use sparsek::{dense::add_bias, sparse::spmm_with};
 use super::dense::linear;
 use crate::graph::Graph;
 
-/// Configuration of [`ChebConv`], with PyG's defaults.
+/// Configures [`ChebConv`].
 #[derive(Config, Debug, PartialEq)]
 pub struct ChebConvConfig {
     /// Input width.
     pub d_input: usize,
     /// Output width.
     pub d_output: usize,
-    /// Number of terms K.
+    /// Terms K.
     pub terms: usize,
-    /// Whether a bias is added.
+    /// Adds a bias.
     #[config(default = true)]
     pub bias: bool,
 }
 
 impl ChebConvConfig {
-    /// Initializes Glorot-uniform weights and zero bias; panics without terms.
+    /// Initializes Glorot-uniform weights, zero bias; panics without terms.
     pub fn init(&self, device: &Device) -> ChebConv {
         assert!(self.terms > 0, "terms must be at least 1");
         let term = |_| {
@@ -41,11 +40,10 @@ impl ChebConvConfig {
     }
 }
 
-/// PyG's `ChebConv` with `normalization="sym"`: `Y = Σ_k Z_k W_k + b` over k = 0 to K - 1, where
-/// `Z₀ = X`, `Z₁ = L̂ X`, `Z_k = 2 L̂ Z_{k-1} - Z_{k-2}` and `L̂ = -D^{-1/2} A D^{-1/2}`.
+/// PyG's `ChebConv` (Defferrard et al., NeurIPS 2016), `sym`: `Y = Σ_{k<K} Z_k W_k + b`,
+/// `Z₀ = X`, `Z₁ = L̂ X`, `Z_k = 2 L̂ Z_{k-1} - Z_{k-2}`, `L̂ = -D^{-1/2} A D^{-1/2}`.
 ///
-/// A leaves out self-loops, D counts edges out of a node: the scaled Laplacian for PyG's greatest
-/// eigenvalue of 2. Deterministic, with gradients. Defferrard et al., NeurIPS 2016.
+/// A omits loops, D counts outgoing edges; `lambda_max` is 2.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -65,7 +63,7 @@ pub struct ChebConv {
 }
 
 impl ChebConv {
-    /// [nodes, d_input] → [nodes, d_output]; panics for other sizes.
+    /// [nodes, d_input] → [nodes, d_output].
     pub fn forward(&self, graph: &Graph, x: Tensor<2>) -> Tensor<2> {
         let (device, dtype) = (x.device(), x.dtype());
         let graph = graph.without_self_loops();

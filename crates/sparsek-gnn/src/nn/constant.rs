@@ -1,4 +1,3 @@
-//! Numbers that visitors of a module see.
 use std::fmt::{Display, Formatter, Result};
 
 use burn::{
@@ -8,13 +7,12 @@ use burn::{
     tensor::Device,
 };
 
-/// A number that is not trained. Visitors enter a module without parameters, named by the number;
-/// records hold nothing of it.
+/// Untrained number: visitors get it as module name, records omit it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Constant(pub f64);
 
 impl Constant {
-    /// Container that visitors are told.
+    /// Container name for visitors.
     pub const CONTAINER: &'static str = "Constant";
 }
 

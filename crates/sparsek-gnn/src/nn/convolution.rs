@@ -1,4 +1,3 @@
-//! Convolution of a model.
 use burn::{module::Module, tensor::Tensor};
 use sparsek::sparse::Compressed;
 

@@ -1,4 +1,4 @@
-//! Burn's dense layers with gradients for tall inputs.
+//! Dense layers, with gradients for tall inputs.
 use burn::{
     nn::{LayerNorm, LayerNormConfig, Linear},
     tensor::{Device, Tensor},

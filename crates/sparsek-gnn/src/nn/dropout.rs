@@ -27,7 +27,7 @@ mod flex {
         if !dropout.training.is_enabled() || !device.is_autodiff() || dropout.prob == 0.0 {
             return x;
         }
-        // The device's stream seeds this, so its seed decides.
+        // Seeded by the device's stream.
         let range = Distribution::Uniform(0.0, f64::from(i32::MAX));
         let drawn = Tensor::<1, Int>::random([2], range, &device.clone().without_autodiff());
         let state =

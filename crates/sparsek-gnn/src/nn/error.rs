@@ -1,6 +1,6 @@
 use sparsek::io::{memory::MemoryError, text::excerpt};
 
-/// Why a model configuration is refused.
+/// Invalid model configuration.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ModelError {
@@ -12,7 +12,7 @@ pub enum ModelError {
         /// Row width.
         width: usize,
     },
-    /// A size is zero.
+    /// Zero size.
     #[error("{name} must be at least 1")]
     Zero {
         /// Which size.
@@ -24,7 +24,7 @@ pub enum ModelError {
         /// Requested probability.
         dropout: f64,
     },
-    /// Unknown method, or parameter out of range.
+    /// Bad method or parameter.
     #[error(
         "top-k method `{}` must be exact, early:ITERATIONS or precision:EPSILON (above 0)",
         excerpt(text)

@@ -1,4 +1,3 @@
-//! GAT layer.
 use burn::{
     config::Config,
     module::{Module, Param},
@@ -16,40 +15,40 @@ use super::{
 };
 use crate::graph::{BipartiteGraph, Graph};
 
-/// Configuration of [`GatConv`], with PyG's defaults.
+/// Configures [`GatConv`].
 #[derive(Config, Debug, PartialEq)]
 pub struct GatConvConfig {
     /// Input width.
     pub d_input: usize,
-    /// Output width of a head.
+    /// Output width per head.
     pub d_output: usize,
     /// Attention heads.
     #[config(default = 1)]
     pub heads: usize,
-    /// Whether heads stand side by side; else they are averaged.
+    /// Concatenates heads, else averages.
     #[config(default = true)]
     pub concat: bool,
-    /// Slope of the leaky ReLU below 0.
+    /// Leaky ReLU slope.
     #[config(default = 0.2)]
     pub negative_slope: f64,
-    /// Dropout of attention weights.
+    /// Attention dropout.
     #[config(default = 0.0)]
     pub dropout: f64,
-    /// Whether every node gets one self-loop.
+    /// One self-loop per node.
     #[config(default = true)]
     pub self_loops: bool,
-    /// Input width of targets, if they have a transform of their own.
+    /// Target input width, if separate.
     pub d_target: Option<usize>,
-    /// Width of edge features, if scores depend on any.
+    /// Edge feature width.
     pub d_edge: Option<usize>,
-    /// Whether a bias is added.
+    /// Adds a bias.
     #[config(default = true)]
     pub bias: bool,
 }
 
 impl GatConvConfig {
-    /// Initializes Glorot-uniform weights and zero bias; panics without heads, or for a dropout
-    /// outside [0, 1).
+    /// Initializes Glorot-uniform weights, zero bias; panics without heads or for dropout outside
+    /// [0, 1).
     pub fn init(&self, device: &Device) -> GatConv {
         assert!(self.heads > 0, "heads must be at least 1");
         let width = self.heads * self.d_output;
@@ -79,14 +78,11 @@ impl GatConvConfig {
     }
 }
 
-/// PyG's `GATConv`: per head, with `h = W x`,
-/// `y[i] = Σ_{j ∈ N(i) ∪ {i}} α(i, j) h[j] + b` and
-/// `α(i, j) = softmax_j(LeakyReLU(a_s · h[j] + a_t · h[i] + a_e · W_e e(i, j)))`.
+/// PyG's `GATConv` (Veličković et al., ICLR 2018). Per head, with `h = W x`:
+/// `y[i] = Σ_{j→i} α h[j] + b`,
+/// `α = softmax_j(LeakyReLU(a_s·h[j] + a_t·h[i] + a_e·W_e e))`.
 ///
-/// The last term occurs with edge features only. Softmax runs over the edges into a node. By
-/// default each node has one self-loop, added or its own; its features are the mean over the other
-/// edges into the node, or 0. Repeated edges count repeatedly. Without loops, nodes without edges
-/// get the bias. Deterministic, with gradients. Veličković et al., ICLR 2018.
+/// Edge features e are optional; loops get their mean over other edges into the node, or 0.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -130,21 +126,20 @@ struct EdgeScores {
     vectors: Param<Tensor<2>>,
 }
 
-/// `a · W x`, as `(a W) · x`: [n, d] → [n, heads].
+/// `a·W x`, as `(a W)·x`.
 fn products(layer: &Linear, vectors: &Param<Tensor<2>>, x: Tensor<2>) -> Tensor<2> {
     let weight = split_heads(layer.weight.val(), vectors.dims()[0]);
     sparsek::dense::linear(x, head_products(weight, vectors), None)
 }
 
 impl GatConv {
-    /// [nodes, d_input] → [nodes, heads × d_output], or [nodes, d_output] for the mean; panics for
-    /// other sizes. Uses no edge features, whatever `d_edge` is.
+    /// [nodes, d_input] → [nodes, heads × d_output] or [nodes, d_output]; ignores `d_edge`.
     pub fn forward(&self, graph: &Graph, x: Tensor<2>) -> Tensor<2> {
         let edges = looped(graph, self.self_loops).messages(&x.device());
         self.run(&edges, x, None, None)
     }
 
-    /// Takes `[edges, d_edge]` features in CSR order; panics for other sizes, or without `d_edge`.
+    /// Takes `[edges, d_edge]` features.
     pub fn forward_with_edges(
         &self,
         graph: &Graph,
@@ -157,8 +152,7 @@ impl GatConv {
         self.run(&edges, x, None, Some((edge, features)))
     }
 
-    /// [sources, d_input] and [targets, d_target] → a row per target, as
-    /// [`forward`](Self::forward); panics for other sizes, and with `self_loops`.
+    /// [sources, d_input], [targets, d_target] → target rows; panics with `self_loops`.
     pub fn forward_bipartite(
         &self,
         edges: &BipartiteGraph,
@@ -170,8 +164,7 @@ impl GatConv {
         self.run(&edges.messages(&sources.device()), sources, Some(targets), None)
     }
 
-    /// [`forward_bipartite`](Self::forward_bipartite) with features, as
-    /// [`forward_with_edges`](Self::forward_with_edges).
+    /// [`forward_bipartite`](Self::forward_bipartite) with edge features.
     pub fn forward_bipartite_with_edges(
         &self,
         edges: &BipartiteGraph,
@@ -185,7 +178,6 @@ impl GatConv {
         self.run(&edges.messages(&sources.device()), sources, Some(targets), Some((edge, features)))
     }
 
-    /// Without targets, those are the sources.
     fn run(
         &self,
         edges: &MessagePassing,

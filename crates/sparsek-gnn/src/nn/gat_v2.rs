@@ -1,4 +1,3 @@
-//! GATv2 layer.
 use burn::{
     config::Config,
     module::{Module, Param},
@@ -16,43 +15,43 @@ use super::{
 };
 use crate::graph::{BipartiteGraph, Graph};
 
-/// Configuration of [`GatV2Conv`], with PyG's defaults.
+/// Configures [`GatV2Conv`].
 #[derive(Config, Debug, PartialEq)]
 pub struct GatV2ConvConfig {
     /// Input width.
     pub d_input: usize,
-    /// Output width of a head.
+    /// Output width per head.
     pub d_output: usize,
     /// Attention heads.
     #[config(default = 1)]
     pub heads: usize,
-    /// Whether heads stand side by side; else they are averaged.
+    /// Concatenates heads, else averages.
     #[config(default = true)]
     pub concat: bool,
-    /// Slope of the leaky ReLU below 0.
+    /// Leaky ReLU slope.
     #[config(default = 0.2)]
     pub negative_slope: f64,
-    /// Dropout of attention weights.
+    /// Attention dropout.
     #[config(default = 0.0)]
     pub dropout: f64,
-    /// Whether every node gets one self-loop.
+    /// One self-loop per node.
     #[config(default = true)]
     pub self_loops: bool,
-    /// Input width of targets, if it differs from that of sources.
+    /// Target input width.
     pub d_target: Option<usize>,
-    /// Width of edge features, if scores depend on any.
+    /// Edge feature width.
     pub d_edge: Option<usize>,
-    /// Whether biases are added to the transforms and to the result.
+    /// Adds biases.
     #[config(default = true)]
     pub bias: bool,
-    /// Whether sources and targets share a transform.
+    /// Shares one transform.
     #[config(default = false)]
     pub share_weights: bool,
 }
 
 impl GatV2ConvConfig {
-    /// Initializes Glorot-uniform weights and zero biases; panics without heads, for a dropout
-    /// outside [0, 1), or if sides of different widths share weights.
+    /// Initializes Glorot-uniform weights, zero biases; panics without heads, for dropout outside
+    /// [0, 1) or sharing different widths.
     pub fn init(&self, device: &Device) -> GatV2Conv {
         assert!(self.heads > 0, "heads must be at least 1");
         let d_target = self.d_target.unwrap_or(self.d_input);
@@ -87,13 +86,11 @@ impl GatV2ConvConfig {
     }
 }
 
-/// PyG's `GATv2Conv`: per head, with `l = W_l x + b_l` and `r = W_r x + b_r`,
-/// `y[i] = Σ_{j ∈ N(i) ∪ {i}} α(i, j) l[j] + b` and
-/// `α(i, j) = softmax_j(a · LeakyReLU(l[j] + r[i] + W_e e(i, j)))`.
+/// PyG's `GATv2Conv` (Brody et al., ICLR 2022). Per head: `l = W_l x + b_l`, `r = W_r x + b_r`,
+/// `y[i] = Σ_{j→i} α l[j] + b`, `α = softmax_j(a·LeakyReLU(l[j] + r[i] + W_e e))`.
 ///
-/// The last term occurs with edge features only. Loops, their features and repeated edges as
-/// [`GatConv`](super::GatConv). Unlike it, a node may rank its neighbors by its own features; this
-/// takes `2 edges × heads × d_output` elements of memory. Brody et al., ICLR 2022.
+/// Loops and e as [`GatConv`](super::GatConv), but nodes rank neighbors by their own features too.
+/// Memory: `2 edges × heads × d_output` elements.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -131,14 +128,13 @@ pub struct GatV2Conv {
 }
 
 impl GatV2Conv {
-    /// [nodes, d_input] → [nodes, heads × d_output], or [nodes, d_output] for the mean; panics for
-    /// other sizes. Uses no edge features, whatever `d_edge` is.
+    /// [nodes, d_input] → [nodes, heads × d_output] or [nodes, d_output]; ignores `d_edge`.
     pub fn forward(&self, graph: &Graph, x: Tensor<2>) -> Tensor<2> {
         let edges = looped(graph, self.self_loops).messages(&x.device());
         self.run(&edges, x, None, None)
     }
 
-    /// Takes `[edges, d_edge]` features in CSR order; panics for other sizes, or without `d_edge`.
+    /// Takes `[edges, d_edge]` features.
     pub fn forward_with_edges(
         &self,
         graph: &Graph,
@@ -151,8 +147,7 @@ impl GatV2Conv {
         self.run(&edges, x, None, Some((edge, features)))
     }
 
-    /// [sources, d_input] and [targets, d_target] → a row per target, as
-    /// [`forward`](Self::forward); panics for other sizes, and with `self_loops`.
+    /// [sources, d_input], [targets, d_target] → target rows; panics with `self_loops`.
     pub fn forward_bipartite(
         &self,
         edges: &BipartiteGraph,
@@ -164,8 +159,7 @@ impl GatV2Conv {
         self.run(&edges.messages(&sources.device()), sources, Some(targets), None)
     }
 
-    /// [`forward_bipartite`](Self::forward_bipartite) with features, as
-    /// [`forward_with_edges`](Self::forward_with_edges).
+    /// [`forward_bipartite`](Self::forward_bipartite) with edge features.
     pub fn forward_bipartite_with_edges(
         &self,
         edges: &BipartiteGraph,
@@ -179,7 +173,6 @@ impl GatV2Conv {
         self.run(&edges.messages(&sources.device()), sources, Some(targets), Some((edge, features)))
     }
 
-    /// Without targets, those are the sources.
     fn run(
         &self,
         edges: &MessagePassing,

@@ -1,4 +1,3 @@
-//! GCN layer.
 use burn::{
     config::Config,
     module::{Module, Param},
@@ -16,33 +15,32 @@ use super::{
 };
 use crate::graph::{Graph, Norm};
 
-/// Configuration of [`GcnConv`], with PyG's defaults.
+/// Configures [`GcnConv`].
 #[derive(Config, Debug, PartialEq)]
 pub struct GcnConvConfig {
     /// Input width.
     pub d_input: usize,
     /// Output width.
     pub d_output: usize,
-    /// Weighing of messages.
+    /// Message norm.
     #[config(default = "Norm::Both")]
     pub norm: Norm,
-    /// Whether every node gets one self-loop.
+    /// One self-loop per node.
     #[config(default = true)]
     pub self_loops: bool,
-    /// Whether added loops weigh 2, not 1.
+    /// Added loops weigh 2, not 1.
     #[config(default = false)]
     pub improved: bool,
-    /// Whether there is a weight; else widths are equal.
+    /// Has a weight.
     #[config(default = true)]
     pub weight: bool,
-    /// Whether a bias is added.
+    /// Adds a bias.
     #[config(default = true)]
     pub bias: bool,
 }
 
 impl GcnConvConfig {
-    /// Initializes a Glorot-uniform weight and zero bias; panics when widths differ without a
-    /// weight.
+    /// Initializes Glorot-uniform weight, zero bias; without a weight, panics for different widths.
     pub fn init(&self, device: &Device) -> GcnConv {
         let (d_input, d_output) = (self.d_input, self.d_output);
         assert!(
@@ -62,11 +60,10 @@ impl GcnConvConfig {
     }
 }
 
-/// PyG's `GCNConv`: `y[i] = Σ_{e = (j → i)} w[e] c(i, j) W x[j] + b`, where `c` is a [`Norm`];
-/// `left`, `right` and `none` are those of DGL's `GraphConv`.
+/// PyG's `GCNConv` (Kipf and Welling, ICLR 2017): `y[i] = Σ_{e: j→i} w[e] c(i,j) W x[j] + b`,
+/// with [`Norm`] c: `left`, `right` and `none` as in DGL's `GraphConv`.
 ///
-/// By default each node has one loop: the graph's last, with its weight, or an added one. Kipf and
-/// Welling, ICLR 2017.
+/// With self-loops, a node keeps its last loop and weight, or gets one.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -92,7 +89,7 @@ pub struct GcnConv {
 }
 
 impl GcnConv {
-    /// [nodes, d_input] → [nodes, d_output]; panics for other sizes.
+    /// [nodes, d_input] → [nodes, d_output].
     pub fn forward(&self, graph: &Graph, x: Tensor<2>) -> Tensor<2> {
         if self.weighs_loops(graph) {
             let weights = Tensor::ones([graph.edges()], (&x.device(), x.dtype()));
@@ -114,7 +111,7 @@ impl GcnConv {
         self.add_bias(self.transform(aggregated))
     }
 
-    /// Takes `[edges]` weights in CSR order and x's dtype; panics for other sizes.
+    /// Takes `[edges]` weights.
     pub fn forward_weighted(&self, graph: &Graph, x: Tensor<2>, weights: Tensor<1>) -> Tensor<2> {
         let weights = self.looped_weights(graph, weights);
         let (graph, x) = (self.looped(graph), self.transform(x));
@@ -122,7 +119,7 @@ impl GcnConv {
         self.add_bias(aggregated)
     }
 
-    /// [`GcnConv::forward_weighted`] of compressed rows.
+    /// Compressed [`GcnConv::forward_weighted`].
     pub fn forward_weighted_compressed(
         &self,
         graph: &Graph,

@@ -1,4 +1,3 @@
-//! GIN layer.
 use burn::{
     config::Config,
     module::{Module, Param},
@@ -12,7 +11,7 @@ use super::{
 };
 use crate::graph::{BipartiteGraph, Graph};
 
-/// Linear → ReLU → Linear, for [`GinConv`].
+/// Linear → ReLU → Linear.
 #[derive(Config, Debug, PartialEq)]
 pub struct GinMlpConfig {
     /// Input width.
@@ -23,16 +22,16 @@ pub struct GinMlpConfig {
     pub d_output: usize,
 }
 
-/// PyG's defaults, but an optional network.
+/// Configures [`GinConv`].
 #[derive(Config, Debug, PartialEq)]
 pub struct GinConvConfig {
-    /// Extra weight ε of the node; the initial value if trained.
+    /// ε, initial if trained.
     #[config(default = 0.0)]
     pub eps: f64,
-    /// Whether eps is trained.
+    /// Trains ε.
     #[config(default = false)]
     pub train_eps: bool,
-    /// Network applied to the sums.
+    /// Optional network f.
     pub mlp: Option<GinMlpConfig>,
 }
 
@@ -52,8 +51,8 @@ impl GinConvConfig {
     }
 }
 
-/// PyG's `GINConv`: `y[i] = f((1 + ε) x[i] + Σ_{j ∈ N(i)} x[j])`; f is a small network or the
-/// identity. Xu et al., ICLR 2019.
+/// PyG's `GINConv` (Xu et al., ICLR 2019): `y[i] = f((1 + ε) x[i] + Σ_{j→i} x[j])`, f a network
+/// or identity.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -81,13 +80,13 @@ struct GinMlp {
 }
 
 impl GinConv {
-    /// [nodes, d_input] → [nodes, d_output], or d_input without network; panics for other sizes.
+    /// [nodes, d_input] → [nodes, d_output] (d_input without network).
     pub fn forward(&self, graph: &Graph, x: Tensor<2>) -> Tensor<2> {
         self.forward_bipartite(graph.bipartite(), x.clone(), x)
     }
 
-    /// [sources, d_input] and [targets, d_input] → [targets, d_output], or d_input without network;
-    /// panics for other sizes.
+    /// [sources, d_input], [targets, d_input] → [targets, d_output], as
+    /// [`forward`](Self::forward).
     pub fn forward_bipartite(
         &self,
         edges: &BipartiteGraph,
@@ -98,7 +97,7 @@ impl GinConv {
         self.finish(Aggregator::Sum.forward(edges, sources), targets)
     }
 
-    /// [`GinConv::forward`] of compressed rows.
+    /// Compressed [`GinConv::forward`].
     pub fn forward_compressed(&self, graph: &Graph, x: &Compressed) -> Tensor<2> {
         let aggregated = aggregate_sum_compressed(graph, x);
         self.finish(aggregated, x.to_dense())

@@ -1,4 +1,3 @@
-//! Layer of higher-order graph networks.
 use burn::{
     config::Config,
     module::Module,
@@ -13,19 +12,19 @@ use super::{
 };
 use crate::graph::{BipartiteGraph, Graph};
 
-/// Configuration of [`GraphConv`], with PyG's defaults.
+/// Configures [`GraphConv`].
 #[derive(Config, Debug, PartialEq)]
 pub struct GraphConvConfig {
     /// Input width.
     pub d_input: usize,
     /// Output width.
     pub d_output: usize,
-    /// Input width of targets, if it differs from that of sources.
+    /// Target input width.
     pub d_target: Option<usize>,
-    /// Combination of neighbors.
+    /// Neighbor reduction.
     #[config(default = "Aggregator::Sum")]
     pub aggregator: Aggregator,
-    /// Whether to add a bias.
+    /// Adds a bias.
     #[config(default = true)]
     pub bias: bool,
 }
@@ -45,9 +44,8 @@ impl GraphConvConfig {
     }
 }
 
-/// PyG's `GraphConv`: `y[i] = W₁ x[i] + W₂ · agg_{e = (j → i)} w[e] x[j] + b`.
-///
-/// Deterministic, with gradients for x, weights and parameters. Morris et al., AAAI 2019.
+/// PyG's `GraphConv` (Morris et al., AAAI 2019):
+/// `y[i] = W₁ x[i] + W₂·agg_{e: j→i} w[e] x[j] + b`.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -69,13 +67,12 @@ pub struct GraphConv {
 }
 
 impl GraphConv {
-    /// [nodes, d_input] → [nodes, d_output] with weights of 1; panics for other sizes.
+    /// [nodes, d_input] → [nodes, d_output].
     pub fn forward(&self, graph: &Graph, x: Tensor<2>) -> Tensor<2> {
         self.forward_bipartite(graph.bipartite(), x.clone(), x)
     }
 
-    /// [sources, d_input] and [targets, d_target] → [targets, d_output] with weights of 1; panics
-    /// for other sizes.
+    /// [sources, d_input], [targets, d_target] → [targets, d_output].
     pub fn forward_bipartite(
         &self,
         edges: &BipartiteGraph,
@@ -86,8 +83,7 @@ impl GraphConv {
         self.finish(self.aggregator.forward(edges, sources), targets)
     }
 
-    /// Takes `[edges]` weights in CSR order and x's dtype; panics for other sizes. The mean divides
-    /// by the number of edges.
+    /// Takes `[edges]` weights; means divide by edge count.
     pub fn forward_weighted(&self, graph: &Graph, x: Tensor<2>, weights: Tensor<1>) -> Tensor<2> {
         self.forward_bipartite_weighted(graph.bipartite(), x.clone(), x, weights)
     }

@@ -1,4 +1,3 @@
-//! Normalization over the nodes of a graph.
 use burn::{
     config::Config,
     module::{Module, Param},
@@ -6,7 +5,7 @@ use burn::{
     tensor::{Device, Tensor},
 };
 
-/// Configuration of [`GraphNorm`], with PyG's defaults.
+/// Configures [`GraphNorm`].
 #[derive(Config, Debug, PartialEq)]
 pub struct GraphNormConfig {
     /// Width.
@@ -17,17 +16,15 @@ pub struct GraphNormConfig {
 }
 
 impl GraphNormConfig {
-    /// Initializes weight and mean scale to 1, bias to 0.
+    /// Initializes α = γ = 1, β = 0.
     pub fn init(&self, device: &Device) -> GraphNorm {
         let all = |value: f64| Initializer::Constant { value }.init([1, self.width], device);
         GraphNorm { weight: all(1.0), bias: all(0.0), mean_scale: all(1.0), epsilon: self.epsilon }
     }
 }
 
-/// PyG's `GraphNorm` of one graph: per column, `y = γ (x - α mean x) / √(var + ε) + β`, where var
-/// is the mean square of `x - α mean x`. α, β and γ are trained.
-///
-/// Cai et al., ICML 2021.
+/// PyG's `GraphNorm` (Cai et al., ICML 2021) of one graph. Per column: `c = x - α mean x`,
+/// `y = γ c / √(mean c² + ε) + β`.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -51,7 +48,7 @@ pub struct GraphNorm {
 }
 
 impl GraphNorm {
-    /// [nodes, width] → [nodes, width]; panics for other widths.
+    /// [nodes, width] → [nodes, width].
     pub fn forward(&self, x: Tensor<2>) -> Tensor<2> {
         let mean = x.clone().mean_dim(0) * self.mean_scale.val();
         let centered = x - mean;

@@ -1,4 +1,3 @@
-//! A convolution per relation.
 use std::collections::BTreeMap;
 
 use burn::{
@@ -20,14 +19,13 @@ use super::{
 };
 use crate::graph::{BipartiteGraph, Graph, HeteroGraph, Relation};
 
-/// Rows of each node type: [nodes of the type, width of the type].
+/// Features per node type.
 pub type NodeFeatures = BTreeMap<String, Tensor<2>>;
 
-/// Features of the edges of each relation: [edges, width of the relation], in CSR order. Those of
-/// [`GraphConv`] and [`GcnConv`] are weights, [edges, 1].
+/// Edge features per relation; [edges, 1] weights for [`GraphConv`] and [`GcnConv`].
 pub type EdgeFeatures = BTreeMap<Relation, Tensor<2>>;
 
-/// Convolution of a relation.
+/// Relation's convolution.
 #[derive(Config, Debug, PartialEq)]
 pub enum RelationConvConfig {
     /// [`SageConv`].
@@ -36,13 +34,13 @@ pub enum RelationConvConfig {
     Graph(GraphConvConfig),
     /// [`GinConv`].
     Gin(GinConvConfig),
-    /// [`GatConv`], without self-loops between node types.
+    /// [`GatConv`]; between types without self-loops.
     Gat(GatConvConfig),
-    /// [`GatV2Conv`], without self-loops between node types.
+    /// [`GatV2Conv`], likewise.
     GatV2(GatV2ConvConfig),
     /// [`TransformerConv`].
     Transformer(TransformerConvConfig),
-    /// [`GcnConv`], within a node type only.
+    /// [`GcnConv`], within a type.
     Gcn(GcnConvConfig),
 }
 
@@ -114,13 +112,13 @@ impl RelationConvConfig {
     }
 }
 
-/// Configuration of [`HeteroConv`], with PyG's default.
+/// Configures [`HeteroConv`].
 #[derive(Config, Debug, PartialEq)]
 pub struct HeteroConvConfig {
-    /// Convolution of each relation, as [`with_relation`](Self::with_relation) adds them.
+    /// Set by [`with_relation`](Self::with_relation).
     #[config(default = "Vec::new()")]
     pub convolutions: Vec<(Relation, RelationConvConfig)>,
-    /// Combination of the results for a node type.
+    /// Combines results per type.
     #[config(default = "Aggregator::Sum")]
     pub aggregator: Aggregator,
 }
@@ -136,8 +134,8 @@ impl HeteroConvConfig {
         self
     }
 
-    /// Initializes the convolutions; panics for a relation listed twice, and between different node
-    /// types for a [`GcnConv`] or added self-loops.
+    /// Initializes the convolutions; panics for repeated relations, and between types for
+    /// [`GcnConv`] and self-loops.
     pub fn init(&self, device: &Device) -> HeteroConv {
         let mut relations = Vec::new();
         let mut convolutions = Vec::new();
@@ -150,13 +148,10 @@ impl HeteroConvConfig {
     }
 }
 
-/// PyG's `HeteroConv`: `y_t[i] = agg_{r = (s, ·, t)} f_r(x_s, x_t)[i]`, where `f_r` is the
-/// convolution of relation r, from nodes of type s to nodes of type t.
+/// PyG's `HeteroConv` (Schlichtkrull et al., ESWC 2018):
+/// `y_t[i] = agg_{r=(s,·,t)} f_r(x_s, x_t)[i]`, relation r from type s to t.
 ///
-/// Combines the results of relations into the same type by sum, mean, maximum or minimum. Of equal
-/// results, the first gets the gradient. Skips relations that the graph lacks; types without a
-/// convolution into them are absent from the result. Deterministic, with gradients. Schlichtkrull
-/// et al., ESWC 2018.
+/// Skips relations that the graph lacks; omits types without results.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -206,14 +201,13 @@ enum RelationConv {
 }
 
 impl HeteroConv {
-    /// Takes features of all node types of the convolutions; panics if one is absent or has another
-    /// size.
+    /// Takes features of all node types in convolutions; panics without.
     pub fn forward(&self, graph: &HeteroGraph, x: &NodeFeatures) -> NodeFeatures {
         self.forward_with_edges(graph, x, &EdgeFeatures::new())
     }
 
-    /// [`forward`](Self::forward) with edge features, for some relations or all; panics for other
-    /// sizes, or if the convolution of one takes none.
+    /// [`forward`](Self::forward) with features of any relations; panics if a convolution takes
+    /// none.
     pub fn forward_with_edges(
         &self,
         graph: &HeteroGraph,
@@ -264,7 +258,6 @@ impl RelationConv {
         }
     }
 
-    /// `ends`: of sources and of targets.
     fn between(
         &self,
         edges: &BipartiteGraph,
@@ -291,7 +284,6 @@ impl RelationConv {
     }
 }
 
-/// One per edge.
 fn weights(features: Tensor<2>) -> Tensor<1> {
     let [edges, width] = features.dims();
     assert!(
@@ -305,7 +297,6 @@ fn no_features() -> ! {
     panic!("HeteroConv: a convolution takes no edge features");
 }
 
-/// Elementwise, of one result or more.
 fn combine(aggregator: Aggregator, results: Vec<Tensor<2>>) -> Tensor<2> {
     let count = results.len() as f64;
     let sum = |results: Vec<Tensor<2>>| {

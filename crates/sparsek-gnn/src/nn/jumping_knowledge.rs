@@ -1,7 +1,6 @@
-//! Joins the results of layers.
 use burn::{config::Config, tensor::Tensor};
 
-/// PyG's `JumpingKnowledge` in its modes `cat` and `max`. No parameters. Xu et al., ICML 2018.
+/// PyG's `JumpingKnowledge` (Xu et al., ICML 2018), `cat` and `max`.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -15,15 +14,14 @@ use burn::{config::Config, tensor::Tensor};
 /// ```
 #[derive(Config, Copy, Debug, PartialEq, Eq)]
 pub enum JumpingKnowledge {
-    /// Side by side.
+    /// Concatenation; widths may differ.
     Cat,
-    /// Elementwise maximum; the gradient goes to the first of equal ones.
+    /// Maximum; same widths.
     Max,
 }
 
 impl JumpingKnowledge {
-    /// Results of layers, each [nodes, d] → [nodes, layers × d] or [nodes, d]; panics without a
-    /// layer, for other sizes, or, for the maximum, for other widths.
+    /// Each [nodes, d] → [nodes, layers × d] or [nodes, d]; panics without layers.
     pub fn forward(&self, layers: Vec<Tensor<2>>) -> Tensor<2> {
         match self {
             Self::Cat => Tensor::cat(layers, 1),

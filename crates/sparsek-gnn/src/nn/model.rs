@@ -1,4 +1,3 @@
-//! The MaxK-GNN paper's models.
 use burn::{
     config::Config,
     module::Module,
@@ -21,27 +20,27 @@ use super::{
 };
 use crate::graph::Graph;
 
-/// Convolution of a model.
+/// Convolution of [`MaxKModel`].
 #[derive(Config, Copy, Debug, PartialEq, Eq)]
 pub enum Architecture {
-    /// GraphSAGE with the mean.
+    /// GraphSAGE, mean.
     Sage,
-    /// GCN with both degrees.
+    /// GCN, both degrees.
     Gcn,
     /// GIN, trained eps, no network.
     Gin,
 }
 
-/// Input of convolutions after MaxK; results agree up to rounding. ReLU is dense.
+/// Input after MaxK; results agree up to rounding.
 #[derive(Config, Copy, Debug, PartialEq, Eq)]
 pub enum Representation {
     /// Kept elements only.
     Compressed,
-    /// Dense rows with zeros.
+    /// Rows with zeros.
     Masked,
 }
 
-/// Configuration of [`MaxKModel`].
+/// Configures [`MaxKModel`].
 #[derive(Config, Debug, PartialEq)]
 pub struct MaxKModelConfig {
     /// Convolution.
@@ -50,34 +49,32 @@ pub struct MaxKModelConfig {
     pub d_input: usize,
     /// Hidden width.
     pub d_hidden: usize,
-    /// Number of classes.
+    /// Classes.
     pub d_output: usize,
     /// Convolutions.
     #[config(default = 3)]
     pub layers: usize,
-    /// Nonlinearity before each convolution.
+    /// Nonlinearity before convolutions.
     #[config(default = "Activation::Relu")]
     pub activation: Activation,
-    /// Dropout before each convolution.
+    /// Dropout before convolutions.
     #[config(default = 0.5)]
     pub dropout: f64,
-    /// Input after MaxK; saved as `form`.
+    /// Input after MaxK.
     #[config(default = "Representation::Compressed")]
     pub form: Representation,
 }
 
-/// MaxK or ReLU network of the paper's release (Peng et al., *MaxK-GNN*, ASPLOS 2024).
+/// MaxK-GNN as released (Peng et al., ASPLOS 2024).
 ///
-/// - SAGE: lin_in → layers × [activation → dropout → [`SageConv`] → LayerNorm] → lin_out
-/// - GCN: lin_in → ReLU → layers × [linear → activation → dropout → [`GcnConv`] → LayerNorm] →
-///   lin_out; convolutions with bias, without weight or added loops
-/// - GIN: as GCN, with [`GinConv`]
+/// - SAGE: lin_in → layers × [activation → dropout → [`SageConv`](super::SageConv) →
+///   LayerNorm] → lin_out
+/// - GCN: lin_in → ReLU → layers × [linear → activation → dropout →
+///   [`GcnConv`](super::GcnConv) → LayerNorm] → lin_out; convolutions without weight or added
+///   loops
+/// - GIN: as GCN, with [`GinConv`](super::GinConv)
 ///
-/// [`SageConv`]: super::SageConv
-/// [`GcnConv`]: super::GcnConv
-/// [`GinConv`]: super::GinConv
-///
-/// Dropout is drawn for kept values only, in both representations.
+/// Dropout draws for kept values only.
 #[derive(Module, Debug)]
 pub struct MaxKModel {
     lin_in: Linear,
@@ -98,7 +95,6 @@ struct Block {
 }
 
 impl MaxKModelConfig {
-    /// Trained elements; saturates.
     fn parameters(&self) -> u128 {
         let (input, hidden, output) = (self.d_input, self.d_hidden, self.d_output);
         let convolution = match self.architecture {
@@ -114,7 +110,6 @@ impl MaxKModelConfig {
             .saturating_add(linear_len(hidden, output))
     }
 
-    /// Parameters and training state; saturates.
     fn parameter_bytes(&self) -> u128 {
         state_bytes(self.parameters(), self.layers)
     }
@@ -141,7 +136,7 @@ impl NodeModelConfig for MaxKModelConfig {
 
     fn training_bytes(&self, nodes: usize) -> u128 {
         let rows = memory::product(&[nodes, self.d_hidden, size_of::<f32>()]);
-        // Results are kept for the backward pass.
+        // Kept for backward.
         self.parameter_bytes().saturating_add(rows.saturating_mul(self.layers as u128))
     }
 

@@ -1,4 +1,3 @@
-//! Interface between models and trainer.
 use burn::{
     config::Config,
     module::Module,
@@ -13,19 +12,18 @@ pub trait NodeModel: Module {
     /// Logits: [nodes, features] → [nodes, classes].
     fn forward(&self, graph: &Graph, x: Tensor<2>) -> Tensor<2>;
 
-    /// Embeddings of nodes, the input of the last layer: [nodes, features] → [nodes, width].
-    /// Default: the logits.
+    /// Last layer's input: [nodes, features] → [nodes, width]. Default: logits.
     fn embed(&self, graph: &Graph, x: Tensor<2>) -> Tensor<2> {
         self.forward(graph, x)
     }
 }
 
-/// Builds a [`NodeModel`]; stored with it.
+/// Builds a [`NodeModel`].
 pub trait NodeModelConfig: Config + Clone + PartialEq {
     /// Model built.
     type Model: NodeModel;
 
-    /// Checks sizes without building; errors when impossible, such as k above the width.
+    /// Errors for impossible sizes; builds nothing.
     fn validate(&self) -> Result<(), ModelError>;
 
     /// Builds random parameters; errors as [`NodeModelConfig::validate`].
@@ -34,12 +32,11 @@ pub trait NodeModelConfig: Config + Clone + PartialEq {
     /// Input features.
     fn input_width(&self) -> usize;
 
-    /// Number of classes.
+    /// Classes.
     fn classes(&self) -> usize;
 
-    /// Least bytes of training on `nodes` nodes, without data. Default: 0, unknown.
-    ///
-    /// Refused above the [`sparsek::io::memory`] limit, before allocation.
+    /// Minimum training bytes without data, checked against the [`sparsek::io::memory`] limit; 0 if
+    /// unknown.
     fn training_bytes(&self, nodes: usize) -> u128 {
         let _ = nodes;
         0

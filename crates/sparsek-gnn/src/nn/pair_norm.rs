@@ -1,11 +1,9 @@
-//! Normalization of distances between nodes.
 use burn::{config::Config, tensor::Tensor};
 
-/// PyG's `PairNorm`, with its defaults: centers columns, then scales the rows, so that the total
-/// squared distance of nodes stays constant over layers.
+/// PyG's `PairNorm` (Zhao and Akoglu, ICLR 2020): with `c = x - mean x` over nodes,
+/// `y = s c / √(ε + mean_i ‖c[i]‖²)`, or individually `y[i] = s c[i] / (ε + ‖c[i]‖)`.
 ///
-/// With `c = x - mean x` over nodes: `y = s c / √(ε + mean_i ‖c[i]‖²)`, or, individually,
-/// `y[i] = s c[i] / (ε + ‖c[i]‖)`. No parameters. Zhao and Akoglu, ICLR 2020.
+/// Keeps total squared distances of nodes constant.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -22,7 +20,7 @@ pub struct PairNorm {
     /// Scale s.
     #[config(default = 1.0)]
     pub scale: f64,
-    /// Whether each row is scaled by its own norm.
+    /// Scales each row by its own norm.
     #[config(default = false)]
     pub individually: bool,
     /// ε.
@@ -31,12 +29,12 @@ pub struct PairNorm {
 }
 
 impl PairNorm {
-    /// [nodes, width] → [nodes, width]. Individually, a row equal to the mean has gradient 0.
+    /// [nodes, width] → [nodes, width]; individually, rows at the mean get gradient 0.
     pub fn forward(&self, x: Tensor<2>) -> Tensor<2> {
         let centered = x.clone() - x.mean_dim(0);
         let squares = centered.clone().square().sum_dim(1);
         let length = match self.individually {
-            // The root's slope at 0 is infinite.
+            // √ has infinite slope at 0.
             true => squares.clamp_min(1e-24).sqrt() + self.epsilon,
             false => (squares.mean_dim(0) + self.epsilon).sqrt(),
         };

@@ -1,4 +1,3 @@
-//! Plain stacks of convolutions.
 use burn::{
     config::Config,
     module::Module,
@@ -21,7 +20,7 @@ use super::{
 };
 use crate::graph::Graph;
 
-/// Convolution of a [`PlainModel`].
+/// Convolution of [`PlainModel`].
 #[derive(Config, Copy, Debug, PartialEq, Eq)]
 pub enum ConvKind {
     /// [`GcnConv`](super::GcnConv).
@@ -30,20 +29,20 @@ pub enum ConvKind {
     Sage,
     /// [`GatConv`](super::GatConv).
     Gat,
-    /// [`GinConv`](super::GinConv), eps 0, a network of two linear layers.
+    /// [`GinConv`](super::GinConv), ε 0, with a network.
     Gin,
 }
 
-/// Configuration of [`PlainModel`].
+/// Configures [`PlainModel`].
 #[derive(Config, Debug, PartialEq)]
 pub struct PlainModelConfig {
     /// Convolution.
     pub conv: ConvKind,
     /// Features per node.
     pub d_input: usize,
-    /// Hidden width; with [`ConvKind::Gat`] that of a head.
+    /// Hidden width (per [`ConvKind::Gat`] head).
     pub d_hidden: usize,
-    /// Number of classes.
+    /// Classes.
     pub d_output: usize,
     /// Convolutions.
     #[config(default = 2)]
@@ -51,25 +50,23 @@ pub struct PlainModelConfig {
     /// Nonlinearity between convolutions.
     #[config(default = "Activation::Relu")]
     pub activation: Activation,
-    /// Dropout before each convolution, and of attention weights.
+    /// Dropout before convolutions and of attention.
     #[config(default = 0.5)]
     pub dropout: f64,
-    /// Heads side by side in hidden layers, with [`ConvKind::Gat`].
+    /// Concatenated hidden [`ConvKind::Gat`] heads.
     #[config(default = 8)]
     pub heads: usize,
-    /// Heads averaged in the last layer, with [`ConvKind::Gat`].
+    /// Averaged last [`ConvKind::Gat`] heads.
     #[config(default = 1)]
     pub output_heads: usize,
-    /// Hidden width of the last network, with [`ConvKind::Gin`]; `d_output` in PyG's `GIN`, else
-    /// `d_hidden`.
+    /// Last hidden [`ConvKind::Gin`] width, default `d_hidden`; PyG's `GIN`: `d_output`.
     pub last_hidden: Option<usize>,
 }
 
-/// n convolutions, without other layers: layers × [dropout → convolution → activation], no
-/// activation after the last.
+/// Stacks layers × [dropout → convolution → activation], the last without activation. MaxK is
+/// dense.
 ///
-/// The networks of Kipf and Welling (ICLR 2017: GCN, 16 hidden, ReLU, dropout 0.5) and of
-/// Veličković et al. (ICLR 2018: GAT, 8 heads of 8, ELU, dropout 0.6). MaxK is dense here.
+/// Kipf and Welling's GCN: 16 hidden. Veličković's GAT: 8 heads of 8, ELU, dropout 0.6.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -95,7 +92,6 @@ pub struct PlainModel {
 }
 
 impl PlainModelConfig {
-    /// Width between layers; saturates.
     fn width(&self) -> usize {
         match self.conv {
             ConvKind::Gat => self.heads.saturating_mul(self.d_hidden),
@@ -103,12 +99,11 @@ impl PlainModelConfig {
         }
     }
 
-    /// Hidden width of a network of GIN.
     fn mlp_width(&self, last: bool) -> usize {
         self.last_hidden.filter(|_| last).unwrap_or(self.d_hidden)
     }
 
-    /// Sum over the layers, of input width and whether it is the last; saturates.
+    /// Sums `of(input width, is last)`.
     fn sum(&self, of: impl Fn(usize, bool) -> u128) -> u128 {
         match self.layers {
             0 => 0,
@@ -119,7 +114,6 @@ impl PlainModelConfig {
         }
     }
 
-    /// Trained elements; saturates.
     fn parameters(&self) -> u128 {
         self.sum(|from, last| {
             let to = if last { self.d_output } else { self.d_hidden };
@@ -192,7 +186,7 @@ impl NodeModelConfig for PlainModelConfig {
 
     fn training_bytes(&self, nodes: usize) -> u128 {
         let rows = self.sum(|from, _| memory::product(&[nodes, from, size_of::<f32>()]));
-        // Inputs of layers are kept for the backward pass; the features are data.
+        // Backward keeps layer inputs; features are data.
         let data = memory::product(&[nodes, self.d_input, size_of::<f32>()]);
         self.parameter_bytes().saturating_add(rows.saturating_sub(data))
     }
@@ -231,7 +225,7 @@ impl NodeModel for PlainModel {
 
 impl PlainModel {
     fn convolve(&self, layer: usize, graph: &Graph, mut x: Tensor<2>) -> Tensor<2> {
-        // Features are constants outside autodiff, where dropout would keep all of them.
+        // Outside autodiff, dropout keeps everything.
         let trains = self.devices().iter().any(Device::is_autodiff);
         if trains && !x.device().is_autodiff() {
             x = x.autodiff();

@@ -1,4 +1,3 @@
-//! PNA layer.
 use burn::{
     config::Config,
     module::Module,
@@ -10,84 +9,80 @@ use sparsek::sparse::MessagePassing;
 use super::{attention::edge_layer, dense::linear};
 use crate::graph::Graph;
 
-/// Smallest variance that is not 0.
 const LEAST_VARIANCE: f64 = 1e-5;
 
-/// Reduction of the messages into a node; 0 without messages.
+/// Message reduction; 0 without messages.
 #[derive(Config, Copy, Debug, PartialEq, Eq)]
 pub enum PnaAggregator {
     /// Sum.
     Sum,
     /// Mean μ.
     Mean,
-    /// Elementwise minimum.
+    /// Minimum.
     Min,
-    /// Elementwise maximum.
+    /// Maximum.
     Max,
-    /// Variance, the mean of (m - μ)².
+    /// Mean of (m - μ)².
     Var,
-    /// Root of the variance; value and gradient are 0 for variances up to 1e-5.
+    /// Standard deviation; value and gradient 0 for variances ≤ 1e-5.
     Std,
 }
 
-/// Factor of the reductions of a node of in-degree d. δ is the mean of log(d + 1) over the
-/// histogram.
+/// Factor for in-degree d; δ: mean log(d + 1) of the histogram.
 #[derive(Config, Copy, Debug, PartialEq, Eq)]
 pub enum PnaScaler {
-    /// 1.
+    /// `1`.
     Identity,
     /// log(d + 1) / δ.
     Amplification,
     /// δ / log(max(d, 1) + 1).
     Attenuation,
-    /// d over the mean degree.
+    /// d / mean degree.
     Linear,
-    /// The mean degree over max(d, 1).
+    /// Mean degree / max(d, 1).
     InverseLinear,
 }
 
-/// Configuration of [`PnaConv`], with PyG's defaults, and the paper's aggregators and scalers.
+/// Configures [`PnaConv`].
 #[derive(Config, Debug, PartialEq)]
 pub struct PnaConvConfig {
     /// Input width.
     pub d_input: usize,
-    /// Output width, a multiple of the towers.
+    /// Output width, divisible by `towers`.
     pub d_output: usize,
-    /// Number of training nodes of each in-degree, from 0:
-    /// [`degree_histogram`](Self::degree_histogram).
+    /// [`degree_histogram`](Self::degree_histogram) of training graphs.
     pub degrees: Vec<u64>,
-    /// Reductions, side by side.
+    /// Reductions, concatenated.
     #[config(default = "PnaAggregator::PAPER.to_vec()")]
     pub aggregators: Vec<PnaAggregator>,
-    /// Scalers, side by side; each of all reductions.
+    /// Scalers, each of all reductions.
     #[config(default = "PnaScaler::PAPER.to_vec()")]
     pub scalers: Vec<PnaScaler>,
-    /// Width of edge features, if messages have any.
+    /// Edge feature width.
     pub d_edge: Option<usize>,
-    /// Networks side by side.
+    /// Parallel networks.
     #[config(default = 1)]
     pub towers: usize,
-    /// Linear layers of a message, with ReLU between them.
+    /// Linear layers per message.
     #[config(default = 1)]
     pub pre_layers: usize,
-    /// Linear layers of a tower's result, with ReLU between them.
+    /// Linear layers per result.
     #[config(default = 1)]
     pub post_layers: usize,
-    /// Whether towers share the input columns; else each gets all.
+    /// Divides input columns among towers.
     #[config(default = false)]
     pub divide_input: bool,
 }
 
 impl PnaAggregator {
-    /// Mean, minimum, maximum and standard deviation.
+    /// The paper's reductions.
     pub const PAPER: [Self; 4] = [Self::Mean, Self::Min, Self::Max, Self::Std];
 }
 
 impl PnaScaler {
-    /// Identity, amplification and attenuation.
+    /// The paper's scalers.
     pub const PAPER: [Self; 3] = [Self::Identity, Self::Amplification, Self::Attenuation];
 
-    /// `[nodes, 1]`, of degrees in that shape; `None` for 1.
     fn factors(self, degrees: Tensor<2>, layer: &PnaConv) -> Option<Tensor<2>> {
         match self {
             Self::Identity => None,
@@ -103,7 +98,7 @@ impl PnaScaler {
 }
 
 impl PnaConvConfig {
-    /// Number of nodes of each in-degree, from 0, of all graphs: PyG's `get_degree_histogram`.
+    /// Nodes per in-degree: PyG's `get_degree_histogram`.
     pub fn degree_histogram<'a>(graphs: impl IntoIterator<Item = &'a Graph>) -> Vec<u64> {
         let mut counts = Vec::new();
         for degree in graphs.into_iter().flat_map(Graph::in_degrees) {
@@ -116,8 +111,8 @@ impl PnaConvConfig {
         counts
     }
 
-    /// Initializes the parameters; panics if a size is 0, towers do not divide the widths that they
-    /// share, or the histogram counts no edge.
+    /// Initializes the parameters; panics for zero counts, indivisible widths or a histogram
+    /// without edges.
     pub fn init(&self, device: &Device) -> PnaConv {
         let layers = [self.towers, self.pre_layers, self.post_layers];
         let lists = [self.aggregators.len(), self.scalers.len()];
@@ -161,13 +156,11 @@ impl PnaConvConfig {
     }
 }
 
-/// PyG's `PNAConv`: `y[i] = W (f(x[i] ‖ s₁ a₁ ‖ s₁ a₂ ‖ …)) + b`, where `a` are aggregators of the
-/// messages `h(x[i] ‖ x[j] ‖ E e(i, j))` from j ∈ N(i), and `s` the scalers of i's degree.
+/// PyG's `PNAConv` (Corso et al., NeurIPS 2020):
+/// `y[i] = W (f(x[i] ‖ s₁ a₁ ‖ s₁ a₂ ‖ …)) + b`, with aggregators a of messages
+/// `h(x[i] ‖ x[j] ‖ E e)` and scalers s.
 ///
-/// `h` and `f` are linear layers, with ReLU between more than one. Towers are such networks side by
-/// side, before W. Repeated edges count repeatedly. The first of equal greatest or least messages,
-/// in CSR order, gets the gradient. Deterministic, with gradients; memory grows with
-/// `edges × d_input × towers`. Corso et al., NeurIPS 2020.
+/// Towers have h and f, linear layers with ReLU between. Memory: O(edges × d_input × towers).
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -191,10 +184,9 @@ pub struct PnaConv {
     aggregators: Vec<PnaAggregator>,
     #[module(skip)]
     scalers: Vec<PnaScaler>,
-    /// Mean degree.
     #[module(skip)]
     degree: f64,
-    /// Mean of log(degree + 1).
+    /// Mean log(degree + 1).
     #[module(skip)]
     log_degree: f64,
     #[module(skip)]
@@ -208,13 +200,13 @@ struct Tower {
 }
 
 impl PnaConv {
-    /// [nodes, d_input] → [nodes, d_output]; panics for other sizes, or with a `d_edge`.
+    /// [nodes, d_input] → [nodes, d_output]; panics with `d_edge`.
     pub fn forward(&self, graph: &Graph, x: Tensor<2>) -> Tensor<2> {
         assert!(self.edge_encoder.is_none(), "PnaConv: with d_edge, messages need edge features");
         self.run(graph, x, None)
     }
 
-    /// Takes `[edges, d_edge]` features in CSR order; panics for other sizes, or without `d_edge`.
+    /// Takes `[edges, d_edge]` features.
     pub fn forward_with_edges(
         &self,
         graph: &Graph,
@@ -225,7 +217,6 @@ impl PnaConv {
         self.run(graph, x, Some(linear(encoder, features)))
     }
 
-    /// `features`: encoded, `[edges, width]`.
     fn run(&self, graph: &Graph, x: Tensor<2>, features: Option<Tensor<2>>) -> Tensor<2> {
         let edges = graph.messages(&x.device());
         let degrees = graph.bipartite().degrees(&x.device(), x.dtype());
@@ -257,7 +248,7 @@ impl PnaConv {
 }
 
 impl Tower {
-    /// The first layer multiplies nodes, then gathers: `[x[i], x[j]] W = x[i] W₁ + x[j] W₂`.
+    /// Multiplies before gathering: `[x[i], x[j]] W = x[i] W₁ + x[j] W₂`.
     fn messages(
         &self,
         edges: &MessagePassing,
@@ -281,7 +272,6 @@ impl Tower {
     }
 }
 
-/// Linear layers with ReLU between them.
 fn stacked(layers: &[Linear], x: Tensor<2>) -> Tensor<2> {
     layers.iter().enumerate().fold(x, |x, (at, layer)| {
         let x = if at == 0 { x } else { relu(x) };
@@ -309,7 +299,7 @@ fn reduce(
         PnaAggregator::Std => {
             let variance = variance();
             let zero = variance.clone().lower_equal_elem(LEAST_VARIANCE);
-            // The slope of the root at 0 is infinite.
+            // √ has infinite slope at 0.
             variance.clamp_min(LEAST_VARIANCE).sqrt().mask_fill(zero, 0.0)
         }
     };

@@ -1,4 +1,3 @@
-//! Relational GCN layer.
 use burn::{
     config::Config,
     module::{Module, Param},
@@ -9,30 +8,30 @@ use burn::{
 use super::aggregator::Aggregator;
 use crate::graph::Graph;
 
-/// Configuration of [`RgcnConv`], with PyG's defaults.
+/// Configures [`RgcnConv`].
 #[derive(Config, Debug, PartialEq)]
 pub struct RgcnConvConfig {
     /// Input width.
     pub d_input: usize,
     /// Output width.
     pub d_output: usize,
-    /// Number of relations.
+    /// Relations.
     pub relations: usize,
-    /// Number of weights that relations combine; else each has its own.
+    /// Shared weights, combined per relation.
     pub bases: Option<usize>,
-    /// Combination of the neighbors by one relation.
+    /// Neighbor reduction per relation.
     #[config(default = "Aggregator::Mean")]
     pub aggregator: Aggregator,
-    /// Whether to add a transform of the node itself.
+    /// Adds a root transform.
     #[config(default = true)]
     pub root_weight: bool,
-    /// Whether to add a bias.
+    /// Adds a bias.
     #[config(default = true)]
     pub bias: bool,
 }
 
 impl RgcnConvConfig {
-    /// Initializes Glorot-uniform weights and zero bias; panics without relations or bases.
+    /// Initializes Glorot-uniform weights, zero bias; panics without relations or bases.
     pub fn init(&self, device: &Device) -> RgcnConv {
         let weights = self.bases.unwrap_or(self.relations);
         assert!(self.relations > 0 && weights > 0, "RgcnConv: relations and bases: at least 1");
@@ -54,11 +53,9 @@ impl RgcnConvConfig {
     }
 }
 
-/// PyG's `RGCNConv`: `y[i] = W x[i] + Σ_r W_r agg_{j ∈ N_r(i)} x[j] + b` over relations r, where
-/// N_r are the neighbors by relation r.
-///
-/// With bases, `W_r = Σ_b c(r, b) V_b`. Deterministic, with gradients; PyG's block-diagonal weights
-/// are not supported. Schlichtkrull et al., ESWC 2018.
+/// PyG's `RGCNConv` (Schlichtkrull et al., ESWC 2018):
+/// `y[i] = W x[i] + Σ_r W_r agg_{j∈N_r(i)} x[j] + b`; with bases, `W_r = Σ_b c(r,b) V_b`. No
+/// block-diagonal weights.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -75,7 +72,6 @@ impl RgcnConvConfig {
 /// ```
 #[derive(Module, Debug)]
 pub struct RgcnConv {
-    /// Of relations, or bases.
     weights: Param<Tensor<3>>,
     shares: Option<Param<Tensor<2>>>,
     root: Option<Param<Tensor<2>>>,
@@ -87,8 +83,7 @@ pub struct RgcnConv {
 }
 
 impl RgcnConv {
-    /// Takes the edges of each relation, between the same nodes: [nodes, d_input] →
-    /// [nodes, d_output]. Panics for other sizes, or another number of graphs.
+    /// [nodes, d_input] → [nodes, d_output]; panics unless each relation has a graph.
     pub fn forward(&self, graphs: &[Graph], x: Tensor<2>) -> Tensor<2> {
         let (found, expected) = (graphs.len(), self.relations);
         assert!(found == expected, "RgcnConv: {found} graphs for {expected} relations");

@@ -1,4 +1,3 @@
-//! GraphSAGE layer.
 use burn::{
     config::Config,
     module::Module,
@@ -14,28 +13,28 @@ use super::{
 };
 use crate::graph::{BipartiteGraph, Graph};
 
-/// Configuration of [`SageConv`], with PyG's defaults.
+/// Configures [`SageConv`].
 #[derive(Config, Debug, PartialEq)]
 pub struct SageConvConfig {
     /// Input width.
     pub d_input: usize,
     /// Output width.
     pub d_output: usize,
-    /// Input width of targets, if it differs from that of sources.
+    /// Target input width.
     pub d_target: Option<usize>,
-    /// Combination of neighbors.
+    /// Neighbor reduction.
     #[config(default = "Aggregator::Mean")]
     pub aggregator: Aggregator,
-    /// Divides output rows by their Euclidean norm.
+    /// Normalizes output rows.
     #[config(default = false)]
     pub normalize: bool,
-    /// Adds the node's own weighted features.
+    /// Adds a root transform.
     #[config(default = true)]
     pub root_weight: bool,
-    /// Neighbors first pass linear and ReLU.
+    /// Transforms neighbors first.
     #[config(default = false)]
     pub project: bool,
-    /// Whether to add a bias.
+    /// Adds a bias.
     #[config(default = true)]
     pub bias: bool,
 }
@@ -55,10 +54,10 @@ impl SageConvConfig {
     }
 }
 
-/// PyG's `SAGEConv`: `y[i] = W₁ · agg_{j ∈ N(i)} x[j] + W₂ x[i] + b`.
+/// PyG's `SAGEConv` (Hamilton et al., NeurIPS 2017):
+/// `y[i] = W₁·agg_{j→i} x[j] + W₂ x[i] + b`.
 ///
-/// `project` aggregates `relu(W₃ x[j] + b₃)`; `normalize` divides `y[i]` by `max(‖y[i]‖, 1e-12)`.
-/// Hamilton et al., NeurIPS 2017.
+/// `project` aggregates `relu(W₃ x[j] + b₃)`; `normalize` divides by `max(‖y[i]‖, 1e-12)`.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -84,12 +83,12 @@ pub struct SageConv {
 }
 
 impl SageConv {
-    /// [nodes, d_input] → [nodes, d_output]; panics for other sizes.
+    /// [nodes, d_input] → [nodes, d_output].
     pub fn forward(&self, graph: &Graph, x: Tensor<2>) -> Tensor<2> {
         self.forward_bipartite(graph.bipartite(), x.clone(), x)
     }
 
-    /// [sources, d_input] and [targets, d_target] → [targets, d_output]; panics for other sizes.
+    /// [sources, d_input], [targets, d_target] → [targets, d_output].
     pub fn forward_bipartite(
         &self,
         edges: &BipartiteGraph,
@@ -126,7 +125,7 @@ impl SageConv {
             None => linear(&self.neighbours, aggregated),
         };
         if self.normalize {
-            // The root's slope at 0 is infinite.
+            // √ has infinite slope at 0.
             let square = y.clone().square().sum_dim(1);
             y = y / square.clamp_min(1e-24).sqrt();
         }

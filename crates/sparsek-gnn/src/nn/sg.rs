@@ -1,4 +1,3 @@
-//! SGC layer.
 use burn::{
     config::Config,
     module::Module,
@@ -12,20 +11,20 @@ use super::{
 };
 use crate::graph::Graph;
 
-/// Configuration of [`SgConv`], with PyG's defaults.
+/// Configures [`SgConv`].
 #[derive(Config, Debug, PartialEq)]
 pub struct SgConvConfig {
     /// Input width.
     pub d_input: usize,
     /// Output width.
     pub d_output: usize,
-    /// Number of hops K.
+    /// Hops K.
     #[config(default = 1)]
     pub hops: usize,
-    /// Whether every node gets one self-loop.
+    /// One self-loop per node.
     #[config(default = true)]
     pub self_loops: bool,
-    /// Whether a bias is added.
+    /// Adds a bias.
     #[config(default = true)]
     pub bias: bool,
 }
@@ -42,15 +41,12 @@ impl SgConvConfig {
     }
 }
 
-/// One propagation over the symmetrically normalized graph, without parameters.
 pub(super) fn hop(width: usize, self_loops: bool, device: &Device) -> GcnConv {
     let config = GcnConvConfig::new(width, width).with_self_loops(self_loops);
     config.with_weight(false).with_bias(false).init(device)
 }
 
-/// PyG's `SGConv`: `Y = Âᴷ X W + b`, where Â is the matrix of [`GcnConv`].
-///
-/// Deterministic, with gradients for x, weights and parameters. Wu et al., ICML 2019.
+/// PyG's `SGConv` (Wu et al., ICML 2019): `Y = Âᴷ X W + b`; Â is [`GcnConv`]'s matrix.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -72,13 +68,13 @@ pub struct SgConv {
 }
 
 impl SgConv {
-    /// [nodes, d_input] → [nodes, d_output]; panics for other sizes.
+    /// [nodes, d_input] → [nodes, d_output].
     pub fn forward(&self, graph: &Graph, x: Tensor<2>) -> Tensor<2> {
         let x = (0..self.hops).fold(x, |x, _| self.hop.forward(graph, x));
         linear(&self.linear, x)
     }
 
-    /// Takes `[edges]` weights in CSR order and x's dtype; panics for other sizes.
+    /// Takes `[edges]` weights.
     pub fn forward_weighted(&self, graph: &Graph, x: Tensor<2>, weights: Tensor<1>) -> Tensor<2> {
         let hop = |x, _| self.hop.forward_weighted(graph, x, weights.clone());
         linear(&self.linear, (0..self.hops).fold(x, hop))

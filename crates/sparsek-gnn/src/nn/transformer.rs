@@ -1,4 +1,3 @@
-//! Graph transformer layer.
 use burn::{
     config::Config,
     module::Module,
@@ -13,36 +12,36 @@ use super::{
 };
 use crate::graph::{BipartiteGraph, Graph};
 
-/// Configuration of [`TransformerConv`], with PyG's defaults.
+/// Configures [`TransformerConv`].
 #[derive(Config, Debug, PartialEq)]
 pub struct TransformerConvConfig {
     /// Input width.
     pub d_input: usize,
-    /// Output width of a head.
+    /// Output width per head.
     pub d_output: usize,
     /// Attention heads.
     #[config(default = 1)]
     pub heads: usize,
-    /// Whether heads stand side by side; else they are averaged.
+    /// Concatenates heads, else averages.
     #[config(default = true)]
     pub concat: bool,
-    /// Dropout of attention weights.
+    /// Attention dropout.
     #[config(default = 0.0)]
     pub dropout: f64,
-    /// Input width of targets, if it differs from that of sources.
+    /// Target input width.
     pub d_target: Option<usize>,
-    /// Width of edge features, if keys and values depend on any.
+    /// Edge feature width.
     pub d_edge: Option<usize>,
-    /// Whether to add a transform of the node itself.
+    /// Adds a root transform.
     #[config(default = true)]
     pub root_weight: bool,
-    /// Whether the transforms have a bias.
+    /// Adds biases.
     #[config(default = true)]
     pub bias: bool,
 }
 
 impl TransformerConvConfig {
-    /// Initializes the parameters; panics without heads, or for a dropout outside [0, 1).
+    /// Initializes the parameters; panics without heads or for dropout outside [0, 1).
     pub fn init(&self, device: &Device) -> TransformerConv {
         assert!(self.heads > 0, "heads must be at least 1");
         let width = self.heads * self.d_output;
@@ -63,15 +62,11 @@ impl TransformerConvConfig {
     }
 }
 
-/// PyG's `TransformerConv`: per head,
-/// `y[i] = W₁ x[i] + Σ_{j ∈ N(i)} α(i, j) (W₂ x[j] + W₅ e(i, j))` and
-/// `α(i, j) = softmax_j((W₃ x[i]) · (W₄ x[j] + W₅ e(i, j)) / √d_output)`, where each W but W₅ has a
-/// bias.
+/// PyG's `TransformerConv` (Shi et al., IJCAI 2021), without `beta`. Per head:
+/// `y[i] = W₁ x[i] + Σ_{j→i} α (W₂ x[j] + W₅ e)`,
+/// `α = softmax_j((W₃ x[i])·(W₄ x[j] + W₅ e) / √d_output)`; all W but W₅ have biases.
 ///
-/// Terms of W₅ occur with edge features only; they take `edges × heads × d_output` elements of
-/// memory. Softmax runs over the edges into a node; repeated edges count repeatedly. Nodes without
-/// edges get `W₁ x[i]`. Deterministic, with gradients; PyG's `beta` is not supported. Shi et al.,
-/// IJCAI 2021.
+/// Edge features e are optional and take `edges × heads × d_output` elements.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -104,14 +99,13 @@ pub struct TransformerConv {
 }
 
 impl TransformerConv {
-    /// [nodes, d_input] → [nodes, heads × d_output], or [nodes, d_output] for the mean; panics for
-    /// other sizes. Uses no edge features, whatever `d_edge` is.
+    /// [nodes, d_input] → [nodes, heads × d_output] or [nodes, d_output]; ignores `d_edge`.
     pub fn forward(&self, graph: &Graph, x: Tensor<2>) -> Tensor<2> {
         let edges = graph.messages(&x.device());
         self.run(&edges, x, None, None)
     }
 
-    /// Takes `[edges, d_edge]` features in CSR order; panics for other sizes, or without `d_edge`.
+    /// Takes `[edges, d_edge]` features.
     pub fn forward_with_edges(
         &self,
         graph: &Graph,
@@ -123,8 +117,7 @@ impl TransformerConv {
         self.run(&edges, x, None, Some((edge, features)))
     }
 
-    /// [sources, d_input] and [targets, d_target] → a row per target, as
-    /// [`forward`](Self::forward); panics for other sizes.
+    /// [sources, d_input], [targets, d_target] → target rows.
     pub fn forward_bipartite(
         &self,
         edges: &BipartiteGraph,
@@ -135,8 +128,7 @@ impl TransformerConv {
         self.run(&edges.messages(&sources.device()), sources, Some(targets), None)
     }
 
-    /// [`forward_bipartite`](Self::forward_bipartite) with features, as
-    /// [`forward_with_edges`](Self::forward_with_edges).
+    /// [`forward_bipartite`](Self::forward_bipartite) with edge features.
     pub fn forward_bipartite_with_edges(
         &self,
         edges: &BipartiteGraph,
@@ -149,7 +141,6 @@ impl TransformerConv {
         self.run(&edges.messages(&sources.device()), sources, Some(targets), Some((edge, features)))
     }
 
-    /// Without targets, those are the sources.
     fn run(
         &self,
         edges: &MessagePassing,

@@ -1,12 +1,10 @@
-//! Readouts: one row per graph.
 use burn::tensor::Tensor;
 
 use crate::graph::GraphBatch;
 
-/// PyG's `global_add_pool`: `y[g] = Σ x[i]` over the nodes of graph `g`.
+/// PyG's `global_add_pool`: sums each graph's rows in node order.
 ///
-/// [nodes, width] → [graphs, width], 0 for graphs without nodes. Deterministic, summed in node
-/// order; gradient `dx[i] = dy[g]`. Panics unless x has one row per node.
+/// [nodes, width] → [graphs, width], 0 without nodes.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -25,7 +23,7 @@ pub fn global_sum_pool(batch: &GraphBatch, x: Tensor<2>) -> Tensor<2> {
     batch.readout(&x.device()).scatter_sum(x)
 }
 
-/// PyG's `global_mean_pool`: [`global_sum_pool`] over the number of nodes of the graph.
+/// PyG's `global_mean_pool`: [`global_sum_pool`] / nodes.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -43,8 +41,8 @@ pub fn global_mean_pool(batch: &GraphBatch, x: Tensor<2>) -> Tensor<2> {
     batch.readout(&x.device()).scatter_mean(x)
 }
 
-/// PyG's `global_max_pool`: the maximum per column, as [`global_sum_pool`]. The gradient goes to
-/// the first of equal nodes; with NaN the result is unspecified.
+/// PyG's `global_max_pool`, as [`global_sum_pool`]. The first tie gets the gradient. NaN is
+/// unspecified.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {

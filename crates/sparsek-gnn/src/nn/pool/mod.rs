@@ -1,7 +1,4 @@
 //! Pooling of batched graphs.
-//!
-//! `global` and `set2set` reduce graphs to rows. `topk` and `sag` score nodes and keep the best, by
-//! `select`.
 mod global;
 mod sag;
 mod select;

@@ -1,4 +1,3 @@
-//! Self-attention graph pooling.
 use burn::{
     config::Config,
     module::Module,
@@ -12,21 +11,21 @@ use super::{
 };
 use crate::graph::GraphBatch;
 
-/// Configuration of [`SagPooling`], with PyG's defaults.
+/// Configures [`SagPooling`].
 #[derive(Config, Debug, PartialEq)]
 pub struct SagPoolingConfig {
     /// Input width.
     pub d_input: usize,
-    /// Share of nodes to keep, in (0, 1]; 1 keeps all. PyG's counts, ratios from 1, are refused.
+    /// Share to keep, in (0, 1].
     #[config(default = 0.5)]
     pub ratio: f64,
-    /// Factor of the pooled features.
+    /// Feature factor.
     #[config(default = 1.0)]
     pub multiplier: f64,
 }
 
 impl SagPoolingConfig {
-    /// Initializes the scores' layer; panics for a ratio outside (0, 1].
+    /// Initializes the parameters; panics for a ratio outside (0, 1].
     pub fn init(&self, device: &Device) -> SagPooling {
         check_ratio(self.ratio);
         SagPooling {
@@ -37,14 +36,8 @@ impl SagPoolingConfig {
     }
 }
 
-/// PyG's `SAGPooling`: as [`TopkPooling`](super::TopkPooling), with scores of a [`GraphConv`]:
-/// `s = tanh(GraphConv(x))`.
-///
-/// PyG also multiplies the scores by the sign of a weight without gradient, here 1. Lee et al.,
-/// ICML 2019.
-///
-/// The pooled graph is built on the host: each call reads the scores, `[nodes]`, and waits for the
-/// device.
+/// PyG's `SAGPooling` (Lee et al., ICML 2019): [`TopkPooling`](super::TopkPooling) with scores
+/// `tanh(GraphConv(x))`, which PyG multiplies by the sign of an untrained weight, here 1.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -70,7 +63,7 @@ pub struct SagPooling {
 }
 
 impl SagPooling {
-    /// [nodes, d_input] → [kept, d_input]; panics for other sizes. Reads the scores.
+    /// [nodes, d_input] → [kept, d_input].
     pub fn forward(&self, batch: &GraphBatch, x: Tensor<2>) -> Pooled {
         let scores = self.scores.forward(batch.graph(), x.clone()).tanh();
         keep_best(batch, x, scores, self.ratio, self.multiplier)

@@ -1,7 +1,4 @@
-//! Keeps the best nodes of each graph.
-//!
-//! The induced graph is built on the host, so the scores are read there: one read per call, after
-//! which the host selects. Features and scores of kept nodes stay on the device.
+//! Selects on the host, where the induced graph is built: one read per call.
 use std::cmp::Ordering;
 
 use burn::tensor::{DType, Tensor};
@@ -10,12 +7,10 @@ use sparsek::sparse::{Adjacency, Pattern, spmm, spmm_weighted};
 use super::types::Pooled;
 use crate::graph::GraphBatch;
 
-/// Panics for a ratio outside (0, 1].
 pub(super) fn check_ratio(ratio: f64) {
     assert!(ratio > 0.0 && ratio <= 1.0, "ratio {ratio} is not in (0, 1]");
 }
 
-/// `scores`: [nodes, 1].
 pub(super) fn keep_best(
     batch: &GraphBatch,
     x: Tensor<2>,
@@ -44,7 +39,7 @@ fn share(ratio: f64, count: usize, dtype: DType) -> usize {
     share.min(count)
 }
 
-/// Graph by graph, the best first; ties go to the lower node. NaN is greatest.
+/// Best first; ties to the lower node, NaN greatest.
 fn best(batch: &GraphBatch, scores: &[f64], share: impl Fn(usize) -> usize) -> Vec<u32> {
     let descending = |a: f64, b: f64| -> Ordering {
         b.partial_cmp(&a).unwrap_or_else(|| b.is_nan().cmp(&a.is_nan()))

@@ -1,4 +1,3 @@
-//! Readout by attention over steps.
 use burn::{
     config::Config,
     module::Module,
@@ -12,7 +11,7 @@ use burn::{
 use super::super::dense::{linear, linear_added};
 use crate::graph::GraphBatch;
 
-/// Configuration of [`Set2Set`].
+/// Configures [`Set2Set`].
 #[derive(Config, Debug, PartialEq)]
 pub struct Set2SetConfig {
     /// Input width.
@@ -34,11 +33,10 @@ impl Set2SetConfig {
     }
 }
 
-/// PyG's `Set2Set`: `q* = q ‖ Σ α[i] x[i]` over the nodes of a graph, T times, with
-/// `q = LSTM(q*)` and `α = softmax_i(x[i] · q)`, from `q* = 0`.
+/// PyG's `Set2Set` (Vinyals et al., ICLR 2016), one LSTM layer. T times from `q* = 0`:
+/// `q = LSTM(q*)`, `α = softmax_i(x[i]·q)`, `q* = q ‖ Σ α[i] x[i]` over a graph's nodes.
 ///
-/// The second half is 0 for graphs without nodes. Deterministic, with gradients for x and
-/// parameters, of one LSTM layer. Vinyals et al., ICLR 2016.
+/// Without nodes, the sum is 0.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -62,7 +60,7 @@ pub struct Set2Set {
 }
 
 impl Set2Set {
-    /// [nodes, d_input] → [graphs, 2 × d_input]; panics for other sizes.
+    /// [nodes, d_input] → [graphs, 2 × d_input].
     pub fn forward(&self, batch: &GraphBatch, x: Tensor<2>) -> Tensor<2> {
         let (device, dtype, [_, width]) = (x.device(), x.dtype(), x.dims());
         let readout = batch.readout(&device);

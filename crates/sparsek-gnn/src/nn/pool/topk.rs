@@ -1,4 +1,3 @@
-//! Top-k pooling.
 use burn::{
     config::Config,
     module::{Module, Param},
@@ -12,15 +11,15 @@ use super::{
 };
 use crate::graph::GraphBatch;
 
-/// Configuration of [`TopkPooling`], with PyG's defaults.
+/// Configures [`TopkPooling`].
 #[derive(Config, Debug, PartialEq)]
 pub struct TopkPoolingConfig {
     /// Input width.
     pub d_input: usize,
-    /// Share of nodes to keep, in (0, 1]; 1 keeps all. PyG's counts, ratios from 1, are refused.
+    /// Share to keep, in (0, 1].
     #[config(default = 0.5)]
     pub ratio: f64,
-    /// Factor of the pooled features.
+    /// Feature factor.
     #[config(default = 1.0)]
     pub multiplier: f64,
 }
@@ -39,15 +38,11 @@ impl TopkPoolingConfig {
     }
 }
 
-/// PyG's `TopKPooling`: keeps the ⌈ratio n⌉ nodes of each graph with the greatest scores
-/// `s[i] = tanh(p · x[i] / ‖p‖)`, and the edges between them; `y[i] = s[i] x[i]`.
+/// PyG's `TopKPooling` (Gao and Ji, ICML 2019): keeps ⌈ratio n⌉ nodes per graph by score
+/// `s[i] = tanh(p·x[i] / ‖p‖)`, and edges between them; `y[i] = s[i] x[i]`.
 ///
-/// Best nodes come first in each graph. Ties go to the lower node, also of scores that tanh rounds
-/// to one value; NaN is greatest. Deterministic, with gradients for x and p through kept nodes; the
-/// selection has none. Gao and Ji, ICML 2019.
-///
-/// The pooled graph is built on the host: each call reads the scores, `[nodes]`, and waits for the
-/// device.
+/// Best first; ties, also after tanh, go to the lower node; NaN is greatest. Gradients pass through
+/// kept nodes. Reads the scores on the host, waiting for the device.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -74,7 +69,7 @@ pub struct TopkPooling {
 }
 
 impl TopkPooling {
-    /// [nodes, d_input] → [kept, d_input]; panics for other sizes. Reads the scores.
+    /// [nodes, d_input] → [kept, d_input].
     pub fn forward(&self, batch: &GraphBatch, x: Tensor<2>) -> Pooled {
         let p = self.projection.val();
         let length = p.clone().square().sum_dim(1).sqrt();
@@ -109,7 +104,6 @@ mod tests {
         let x =
             Tensor::<2>::from_floats([[0.5, 9.0], [2.0, 1.0], [1.0, 3.0], [-4.0, 0.0]], &device)
                 .require_grad();
-        // The length of p has no influence.
         let pooled = layer(config, [[10.0, 0.0]], &device).forward(&batch, x.clone());
         assert_eq!(pooled.nodes, [1, 2]);
         let [a, b] = [2f32.tanh(), 1f32.tanh()];
@@ -117,7 +111,6 @@ mod tests {
         pooled.x.clone().into_data().assert_approx_eq::<f32>(&expected, Default::default());
         let scores = TensorData::from([a, b]);
         pooled.scores.into_data().assert_approx_eq::<f32>(&scores, Default::default());
-        // Only 1 → 2 joins kept nodes.
         assert_eq!(
             (pooled.batch.graph().edges(), pooled.batch.graph().neighbors(1)),
             (1, &[0][..])
