@@ -1,13 +1,7 @@
-//! MaxK-GNN on Burn, over sparsek's top-k and sparse aggregation. The repository has a guide,
-//! `docs/guide`.
+//! MaxK-GNN on Burn, over sparsek's top-k and sparse aggregation. Guide: `docs/guide`.
 //!
-//! - [`graph`]: immutable, shared graphs: [`Graph`], [`HeteroGraph`](graph::HeteroGraph).
-//! - [`nn`]: layers and models.
-//! - [`links`]: splits, negative samples, scores and metrics of link prediction.
-//! - [`datasets`]: loaders and generators.
-//! - [`sampling`]: parts of graphs that exceed a device.
-//! - `state_dict`, with the feature `state-dict`: weights of PyTorch Geometric.
-//! - [`train`]: full or batched training on one or several devices, with checkpoints.
+//! Build a [`Graph`] or load [`datasets`], choose a model from [`nn`], and [`train`] it. See also
+//! [`links`], [`sampling`] and `state_dict`.
 //!
 //! ```
 //! use burn::tensor::Device;

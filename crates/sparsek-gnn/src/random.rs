@@ -13,7 +13,7 @@ pub(crate) fn nth(state: u64, n: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Uniform in [0, 1).
+/// In `[0, 1)`.
 pub(crate) fn unit(bits: u64) -> f64 {
     (bits >> 11) as f64 / (1u64 << 53) as f64
 }

@@ -1,6 +1,4 @@
-//! Areas under curves, for node classes and links.
-
-/// Area under the ROC curve by Mann-Whitney: ranks averaged over ties. NaN without both kinds.
+/// Mann-Whitney, averaging tied ranks. NaN without both kinds.
 pub(crate) fn roc_auc(mut scored: Vec<(f32, bool)>) -> f64 {
     scored.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
     let (mut ranks, mut positive, mut before) = (0.0, 0.0, 0.0);

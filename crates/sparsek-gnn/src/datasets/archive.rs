@@ -1,32 +1,29 @@
-//! Options and splits shared by the loaders of named arrays.
 use std::path::Path;
 
 use super::{error::DatasetError, files::bad, labels::Labels, random_split::RandomSplit};
 
-/// Options for a file of named arrays.
+/// Archive options.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ArchiveOptions {
-    /// Keep stored directions. Default: symmetrize.
+    /// Skip symmetrization.
     pub directed: bool,
-    /// Default: the first stored one; without any, [`RandomSplit::default`] with seed 0.
+    /// Default: the first stored, else [`RandomSplit::default`] with seed 0.
     pub split: Option<ArchiveSplit>,
 }
 
-/// Split of a file of named arrays.
+/// Archive split.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ArchiveSplit {
-    /// Number of the stored masks.
+    /// Index of stored masks.
     Stored(usize),
-    /// A split and its seed.
+    /// Split and seed.
     Random(RandomSplit, u64),
 }
 
-/// Nodes to train, validate and test.
+/// Training, validation and test nodes.
 pub type Lists = [Vec<u32>; 3];
 
 impl ArchiveOptions {
-    /// Reads or draws the split. `mask` names the first mask; `stored` reads a split, if the file
-    /// has masks.
     pub(super) fn lists(
         &self,
         file: &Path,
@@ -55,7 +52,7 @@ pub fn members(mask: impl Iterator<Item = bool>) -> Vec<u32> {
     (0u32..).zip(mask).filter_map(|(node, member)| member.then_some(node)).collect()
 }
 
-/// Refuses masks of another number of nodes than `nodes`, and a split that is not there.
+/// Checks mask width and split.
 pub fn check_masks([splits, width]: [usize; 2], nodes: usize, split: usize) -> Result<(), String> {
     if width != nodes {
         return Err(format!("masks of {width} nodes, but there are {nodes}"));

@@ -1,4 +1,4 @@
-//! scipy graphs with NumPy features and labels.
+//! Folders of scipy and NumPy files.
 use std::{io::Read, path::Path};
 
 use rand::{SeedableRng, rngs::Xoshiro256PlusPlus, seq::SliceRandom};
@@ -15,13 +15,11 @@ use super::{
 const HINT: &str = "expected a folder with graph.npz (scipy.sparse.save_npz), features.npy, \
                     labels.npy and optionally split.npz";
 
-/// Loads a folder; errors name the file.
+/// Loads a folder.
 ///
-/// - `graph.npz`: square, read as [`graphsaint::load`](super::graphsaint::load) reads
-///   `adj_full.npz`.
-/// - `features.npy`: [nodes, features] of numbers, converted to f32.
-/// - `labels.npy`: one class per node, whole or boolean, `[nodes]` or [nodes, 1]; or
-///   [nodes, classes] of 0 and 1.
+/// - `graph.npz`: square, as `adj_full.npz` of [`graphsaint::load`](super::graphsaint::load).
+/// - `features.npy`: `[nodes, features]`.
+/// - `labels.npy`: classes, `[nodes]` or `[nodes, 1]`; or 0 and 1, `[nodes, classes]`.
 /// - `split.npz`: node ids `train`, `val`, `test`; else `seed` draws 60 : 20 : 20.
 pub fn load(
     folder: impl AsRef<Path>,
@@ -48,7 +46,6 @@ pub fn load(
     Ok(dataset.with_notes(notes))
 }
 
-/// Node ids `train`, `val` and `test`.
 pub(super) fn load_split(
     file: &Path,
     nodes: usize,
@@ -68,7 +65,6 @@ fn node_list(array: Npy<impl Read>, nodes: usize) -> Result<Vec<u32>, String> {
     }
 }
 
-/// 60 : 20 : 20.
 pub(super) fn drawn(nodes: usize, seed: u64) -> [Vec<u32>; 3] {
     let mut train: Vec<u32> = (0..nodes as u32).collect();
     train.shuffle(&mut Xoshiro256PlusPlus::seed_from_u64(seed));

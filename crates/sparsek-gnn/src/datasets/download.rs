@@ -1,9 +1,6 @@
-//! Downloads of datasets, checked by checksum.
-//!
-//! Files come from the repositories of Shchur et al. (*Pitfalls of Graph Neural Network
-//! Evaluation*, 2018) and Platonov et al. (*A critical look at the evaluation of GNNs under
-//! heterophily*, ICLR 2023), each at a fixed commit; [`npz::load`](super::npz::load) reads them.
-//! Nothing is downloaded unless asked for.
+//! Checked downloads for [`npz::load`](super::npz::load), each from a fixed commit, of
+//! [Shchur et al., 2018](https://arxiv.org/abs/1811.05868) and
+//! [Platonov et al., ICLR 2023](https://arxiv.org/abs/2302.11640).
 use std::{
     fmt::Write,
     io::{self, Read},
@@ -16,15 +13,15 @@ use sparsek::io::{input, output, text};
 
 use super::files::Watch;
 
-/// A file that can be downloaded.
+/// Downloadable file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Source {
-    /// Name of the dataset, such as `tolokers`.
+    /// Dataset name.
     pub name: &'static str,
     /// Address.
     pub address: String,
-    /// Git's SHA-1 of the file as a blob.
+    /// Git blob SHA-1.
     pub blob: &'static str,
 }
 
@@ -33,7 +30,6 @@ const SHCHUR: &str = "https://raw.githubusercontent.com/shchur/gnn-benchmark/\
 const PLATONOV: &str = "https://raw.githubusercontent.com/yandex-research/heterophilous-graphs/\
      a431395582e929d88271309716bea4fe24ce6318/data/";
 
-/// Name, folder, file, blob.
 const FILES: [(&str, &str, &str, &str); 18] = [
     ("actor", PLATONOV, "actor", "84327f6738c09166380b31319f9f5063ab1104e0"),
     (
@@ -65,18 +61,17 @@ const FILES: [(&str, &str, &str, &str); 18] = [
     ("tolokers", PLATONOV, "tolokers", "b8375a91a8f3c9e32c84fed7c151bbaf6ea6f0c7"),
 ];
 
-/// Datasets that are downloaded by hand, with their pages.
 const BY_HAND: [(&str, &str); 3] = [
     ("ogb", "https://ogb.stanford.edu/docs/nodeprop/"),
     ("graphsaint", "https://github.com/GraphSAINT/GraphSAINT#datasets"),
     ("planetoid", "https://github.com/kimiyoung/planetoid/tree/master/data"),
 ];
 
-/// Largest file that is accepted.
+/// In bytes.
 const MOST: u64 = 1 << 30;
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Why a download fails; each is one line with the address.
+/// One-line download error.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DownloadError {
@@ -87,10 +82,10 @@ pub enum DownloadError {
         name: String,
         /// Known names.
         known: String,
-        /// Other datasets and their pages.
+        /// Others, with pages.
         by_hand: String,
     },
-    /// The address cannot be reached or answers with an error.
+    /// Failed request.
     #[error(
         "{address}: {}; without a network, get the file elsewhere and put it at {}",
         text::clean(reason),
@@ -101,20 +96,20 @@ pub enum DownloadError {
         address: String,
         /// Reason.
         reason: String,
-        /// Where the file belongs.
+        /// Target file.
         file: PathBuf,
     },
-    /// The file is not the published one; nothing was kept.
+    /// Wrong checksum.
     #[error("{address}: checksum {found} instead of {wanted}; nothing was kept")]
     Checksum {
         /// Address.
         address: String,
         /// Published checksum.
         wanted: String,
-        /// Checksum of what came.
+        /// Received checksum.
         found: String,
     },
-    /// A file with the name exists, but is another.
+    /// Other existing file.
     #[error(
         "{}: checksum {found} instead of {wanted}; remove the file to download it anew",
         text::clean(&file.display().to_string())
@@ -127,7 +122,7 @@ pub enum DownloadError {
         /// Its checksum.
         found: String,
     },
-    /// Unreadable or unwritable file.
+    /// File error.
     #[error("{}: {source}", text::clean(&file.display().to_string()))]
     Io {
         /// File.
@@ -138,7 +133,7 @@ pub enum DownloadError {
 }
 
 impl Source {
-    /// All sources, by name.
+    /// Lists all sources.
     pub fn all() -> Vec<Self> {
         let source = |&(name, folder, file, blob): &(&'static str, &str, &str, &'static str)| {
             Self { name, address: format!("{folder}{file}.npz"), blob }
@@ -146,7 +141,7 @@ impl Source {
         FILES.iter().map(source).collect()
     }
 
-    /// The source of this name; errors list the names.
+    /// Finds a source by name.
     pub fn named(name: &str) -> Result<Self, DownloadError> {
         let sources = Self::all();
         let known = sources.iter().map(|source| source.name).collect::<Vec<_>>().join(", ");
@@ -158,10 +153,8 @@ impl Source {
         })
     }
 
-    /// Downloads into `folder`, unless the file is there; returns the file, `NAME.npz`.
-    ///
-    /// Errors when the address fails, the checksum differs (nothing is written then), or the folder
-    /// cannot be written. `watch` gets bytes so far; the total is 0 if unknown.
+    /// Downloads `NAME.npz` into `folder`, unless it exists. `watch` gets bytes so far and in
+    /// total, or 0 if unknown. A wrong checksum writes nothing.
     ///
     /// ```no_run
     /// use std::path::Path;
@@ -228,7 +221,6 @@ impl Source {
     }
 }
 
-/// Git's object id.
 fn blob(bytes: &[u8]) -> String {
     let mut digest = Sha1::new();
     digest.update(format!("blob {}\0", bytes.len()));
@@ -253,10 +245,8 @@ mod tests {
     use super::*;
     use crate::datasets::scratch::{Folder, empty_folder};
 
-    /// Git's id of "hello\n".
     const HELLO: &str = "ce013625030ba8dba906f756967f9e9ca394464a";
 
-    /// Answers one request.
     fn server(answer: &'static str) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}/hello", listener.local_addr().unwrap());
@@ -290,7 +280,6 @@ mod tests {
         let mut last = 0;
         let file = source.download(&folder, &mut |_, done, _| last = done).unwrap();
         assert_eq!((fs::read(&file).unwrap(), last), (b"hello\n".to_vec(), 6));
-        // The server is gone.
         assert_eq!(source.download(&folder, &mut |_, _, _| ()).unwrap(), file);
     }
 

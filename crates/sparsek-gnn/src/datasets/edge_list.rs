@@ -1,4 +1,4 @@
-//! Lists of edges in text files.
+//! Edge lists in text files.
 use std::path::{Path, PathBuf};
 
 use sparsek::io::memory;
@@ -13,7 +13,6 @@ use super::{
 };
 use crate::graph::Graph;
 
-/// Endings of text files.
 const TEXT_ENDINGS: [&str; 6] = ["csv", "tsv", "txt", "csv.gz", "tsv.gz", "txt.gz"];
 
 const ARRAY_ENDING: &str = "npy";
@@ -23,28 +22,26 @@ const SPLIT: &str = "split.npz";
 const HINT: &str = "expected a folder with edges.csv, features.csv or features.npy, labels.csv or \
                     labels.npy, and optionally split.npz";
 
-/// Options for lists of edges.
+/// Edge list options.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EdgeListOptions {
-    /// Keep stored directions. Default: symmetrize.
+    /// Skip symmetrization.
     pub directed: bool,
     /// Draws a missing split.
     pub seed: u64,
 }
 
-/// Loads a folder of text files, and of NumPy's.
+/// Loads a folder of text and NumPy files.
 ///
-/// - `edges.csv`: `source,target` per line, optionally a weight, which is dropped; edges of weight
-///   0 are skipped and counted in [`NodeDataset::notes`].
-/// - `features.csv`: numbers per line, or `features.npy`: [nodes, features].
-/// - `labels.csv`: per line a class, as `2`, `2.0` or a boolean, or a 0 or 1 per class; or
-///   `labels.npy`, as [`csr::load`](super::csr::load) reads it.
-/// - `split.npz`: node ids `train`, `val`, `test`; else the seed draws 60 : 20 : 20.
+/// - `edges.csv`: `source,target` per line, optionally a weight: [`NodeDataset::notes`] counts
+///   skipped zeros, other weights are dropped.
+/// - `features.csv`, or `features.npy` as in [`csr::load`](super::csr::load).
+/// - `labels.csv`: per line a class, or a 0 or 1 per class; or `labels.npy`.
+/// - `split.npz`: as in `csr::load`.
 ///
-/// Nodes are numbered from 0, in the order of features and labels. Text files end in `.csv`, `.tsv`
-/// or `.txt`, or each of them and `.gz`. Commas, else white space, separate fields. Empty lines,
-/// lines that begin with `#`, and a first line without numbers are skipped. Every list stays within
-/// the [`sparsek::io::memory`] limit. Errors name the file and line.
+/// Nodes are numbered from 0. Text files end in `.csv`, `.tsv` or `.txt`, optionally with `.gz`.
+/// Commas, else white space, separate fields. Skips empty lines, `#` lines, and a first line
+/// without numbers.
 ///
 /// ```
 /// use sparsek_gnn::datasets::edge_list::{self, EdgeListOptions};
@@ -71,7 +68,7 @@ pub fn load(
     let edges_file = find(folder, "edges", false)?;
     let features_file = find(folder, "features", true)?;
     let labels_file = find(folder, "labels", true)?;
-    // Labels first: they prove the number of nodes.
+    // Labels prove `nodes`.
     let (labels, classes, nodes) = load_labels(&labels_file, watch)?;
     let mut reserved = match &labels {
         Labels::Classes(all) => memory::product(&[all.len(), size_of::<u32>()]),
@@ -103,8 +100,7 @@ pub fn load(
     Ok(dataset.with_notes(notes))
 }
 
-/// Loads a list of edges alone, as [`load`] reads `edges.csv`. Without `nodes`, the greatest id
-/// counts them.
+/// Loads edges as [`load`]. `nodes` defaults to the greatest id plus 1.
 pub fn load_graph(
     file: impl AsRef<Path>,
     nodes: Option<usize>,
@@ -117,7 +113,7 @@ pub fn load_graph(
     Ok(graph)
 }
 
-/// All files that [`load`] would read if they existed.
+/// Files that [`load`] may read.
 pub fn files(folder: impl AsRef<Path>) -> Vec<PathBuf> {
     let folder = folder.as_ref();
     let stems = [("edges", false), ("features", true), ("labels", true)];
@@ -130,7 +126,6 @@ fn names(folder: &Path, stem: &str, arrays: bool) -> impl Iterator<Item = PathBu
     endings.map(move |ending| folder.join(format!("{stem}.{ending}")))
 }
 
-/// The only file of this stem.
 fn find(folder: &Path, stem: &str, arrays: bool) -> Result<PathBuf, DatasetError> {
     let mut found = names(folder, stem, arrays).filter(|file| file.exists());
     match (found.next(), found.next()) {
@@ -146,7 +141,6 @@ fn is_array(file: &Path) -> bool {
     file.extension().is_some_and(|ending| ending == ARRAY_ENDING)
 }
 
-/// Also returns the number of nodes.
 fn load_labels(file: &Path, watch: Watch) -> Result<(Labels, usize, usize), DatasetError> {
     if is_array(file) {
         return files::read_npy(file, watch, |array| {
@@ -163,7 +157,6 @@ fn load_labels(file: &Path, watch: Watch) -> Result<(Labels, usize, usize), Data
     Ok((labels, classes, nodes))
 }
 
-/// Separated by commas, else white space.
 fn fields(line: &str) -> impl Iterator<Item = &str> {
     let comma = line.contains(',');
     let commas = comma.then(|| line.split(',').map(str::trim));
@@ -171,7 +164,6 @@ fn fields(line: &str) -> impl Iterator<Item = &str> {
     commas.into_iter().flatten().chain(spaces.into_iter().flatten())
 }
 
-/// Goes to the next line of data; `first` until there was one.
 fn advance(lines: &mut Lines, first: &mut bool) -> Result<bool, DatasetError> {
     while lines.advance()? {
         let line = lines.text().trim_start();
@@ -187,7 +179,6 @@ fn advance(lines: &mut Lines, first: &mut bool) -> Result<bool, DatasetError> {
     Ok(false)
 }
 
-/// A table, its width, and its rows: `expected`, if known.
 fn rows<T: std::str::FromStr>(
     mut lines: Lines,
     expected: Option<usize>,
@@ -261,7 +252,6 @@ fn read_graph(
     Ok((graph, notes))
 }
 
-/// The weight is 1 where there is none.
 fn edge(line: &str) -> Option<(u32, u32, f64)> {
     let mut fields = fields(line);
     let (source, target) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);

@@ -1,11 +1,10 @@
-//! Errors of datasets.
 use std::path::{Path, PathBuf};
 
 use sparsek::io::{memory::MemoryError, text};
 
 use crate::graph::GraphError;
 
-/// A dataset error: one line that names the file, if any.
+/// One-line dataset error.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DatasetError {
@@ -17,28 +16,28 @@ pub enum DatasetError {
         /// System error.
         source: std::io::Error,
     },
-    /// Truncated or malformed file.
+    /// Malformed file.
     #[error("{}: {}", shown(file), text::clean(reason))]
     Format {
         /// File.
         file: PathBuf,
-        /// What is wrong.
+        /// Reason.
         reason: String,
     },
-    /// Arrays that are not a graph.
+    /// Invalid graph.
     #[error("{}: {source}", shown(file))]
     Graph {
         /// File.
         file: PathBuf,
-        /// What is wrong.
+        /// Reason.
         source: GraphError,
     },
-    /// Exceeds the [`sparsek::io::memory`] limit.
+    /// Exceeded memory limit.
     #[error("{}: {source}", shown(file))]
     Memory {
         /// File.
         file: PathBuf,
-        /// Requested and allowed bytes.
+        /// Memory error.
         source: MemoryError,
     },
     /// Missing folder.
@@ -46,13 +45,13 @@ pub enum DatasetError {
     Missing {
         /// Folder.
         folder: PathBuf,
-        /// What to get, and where.
+        /// Remedy.
         hint: String,
     },
-    /// Inconsistent parts or bad generator parameters.
+    /// Inconsistent parts or parameters.
     #[error("{0}")]
     Invalid(String),
-    /// Parameters exceed the memory limit.
+    /// Too much memory.
     #[error(transparent)]
     TooLarge(#[from] MemoryError),
 }

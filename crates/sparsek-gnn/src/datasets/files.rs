@@ -1,4 +1,3 @@
-//! Watched reading of files.
 use std::{
     fmt,
     fs::File,
@@ -17,7 +16,7 @@ use sparsek::io::{
 
 use super::error::DatasetError;
 
-/// Progress: file, bytes so far, total bytes.
+/// Progress: file, bytes, total bytes.
 pub type Watch<'a> = &'a mut dyn FnMut(&Path, u64, u64);
 
 /// Bytes between progress calls.
@@ -32,7 +31,6 @@ pub(super) fn folder<'a>(folder: &'a Path, hint: &str) -> Result<&'a Path, Datas
     }
 }
 
-/// Folder name, safe to print.
 pub(super) fn name(folder: &Path) -> String {
     let full = folder.canonicalize();
     let full = full.unwrap_or_else(|_| folder.to_path_buf());
@@ -100,13 +98,12 @@ pub(super) fn open_npz<'a>(
     Npz::new(Watched::open(path, watch)?).map_err(bad(path))
 }
 
-/// Longest line in bytes.
+/// In bytes.
 const MAX_LINE: usize = 1 << 20;
 
 pub(super) const NUMBERS: &str = "is not a list of comma-separated numbers";
 
-/// Lines of a text file. Compressed ones may expand a thousandfold: lists grow as lines arrive,
-/// within the memory limit.
+/// Compressed files may expand a thousandfold: lists grow with lines.
 pub(super) struct Lines<'a> {
     reader: Box<dyn BufRead + 'a>,
     path: PathBuf,
@@ -116,17 +113,16 @@ pub(super) struct Lines<'a> {
     pub count: usize,
 }
 
-/// First bytes of a gzip file.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 impl<'a> Lines<'a> {
-    /// Of a gzip file.
+    /// Opens a gzip file.
     pub fn open(path: &Path, watch: Watch<'a>) -> Result<Self, DatasetError> {
         let file = Self::buffered(path, watch)?;
         Ok(Self::new(path, Self::unpacked(file)))
     }
 
-    /// Of a gzip file or of text, by its first bytes.
+    /// Opens gzip or text.
     pub fn open_any(path: &Path, watch: Watch<'a>) -> Result<Self, DatasetError> {
         let mut file = Self::buffered(path, watch)?;
         let start = file.fill_buf();
@@ -164,7 +160,7 @@ impl<'a> Lines<'a> {
         Ok(if self.advance()? { Some(self.text()) } else { None })
     }
 
-    /// Reads a line; false at the end.
+    /// Reads a line, if any.
     pub fn advance(&mut self) -> Result<bool, DatasetError> {
         self.line.clear();
         let mut limited = (&mut self.reader).take(MAX_LINE as u64);
@@ -184,12 +180,12 @@ impl<'a> Lines<'a> {
         Err(bad(&self.path)(error))
     }
 
-    /// The last line read.
+    /// Last line read.
     pub fn text(&self) -> &str {
         std::str::from_utf8(&self.line).unwrap_or_default().trim_end()
     }
 
-    /// Appends a line's numbers; `what` is the error reason.
+    /// Appends numbers; `what` is the error.
     pub fn numbers<T: FromStr>(
         &mut self,
         into: &mut Vec<T>,
@@ -230,7 +226,7 @@ impl<'a> Lines<'a> {
         Ok((all, width))
     }
 
-    /// Doubles the capacity within the limit.
+    /// Grows within the limit.
     pub fn make_room<T>(&self, list: &mut Vec<T>, more: usize) -> Result<(), DatasetError> {
         let needed = list.len().saturating_add(more);
         if needed <= list.capacity() {

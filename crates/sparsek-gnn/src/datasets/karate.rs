@@ -86,13 +86,12 @@ const FRIENDSHIPS: [(u32, u32); 78] = [
     (32, 33),
 ];
 
-/// Members of Mr. Hi's faction.
 const MR_HI: [u32; 17] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 16, 17, 19, 21];
 
 /// Zachary's karate club (1977): 34 people, 78 friendships in both directions, two factions.
 ///
-/// Features are the identity. Training has the leaders 0 and 33 and two people per faction,
-/// validation four of each, test the others.
+/// Features are the identity. Leaders 0 and 33 and two people per faction train, four of each
+/// validate, the others test.
 ///
 /// ```
 /// let data = sparsek_gnn::datasets::karate::karate_club();

@@ -1,24 +1,23 @@
-//! Node labels.
 use std::{io::Read, str::FromStr};
 
 use sparsek::io::npy::Npy;
 
-/// From here on, over half of the smaller classes must occur; a stray label would widen the scores.
+/// From here on, over half of the smaller classes must occur.
 const FEW: usize = 1024;
 
 pub(super) const CLASS_NEEDED: &str = "expected a whole number of at least 0";
 
-/// Classes of nodes.
+/// Node classes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Labels {
     /// One class per node.
     Classes(Vec<u32>),
-    /// Any number per node: [nodes, classes], row-major.
+    /// Sets: `[nodes, classes]`, row-major.
     Sets(Vec<bool>),
 }
 
 impl Labels {
-    /// Class per node, unless nodes have sets.
+    /// Class per node; None for sets.
     pub fn classes(&self) -> Option<&[u32]> {
         match self {
             Self::Classes(classes) => Some(classes),
@@ -56,8 +55,7 @@ impl Labels {
     }
 }
 
-/// Greatest label plus 1; `place` names a node by position, such as "line 4". Errors when a label
-/// reaches the number of nodes, or [`FEW`] with over half of those below missing.
+/// `place` names a position.
 pub(super) fn count_classes(
     labels: &[u32],
     place: impl Fn(usize) -> String,
@@ -89,14 +87,11 @@ pub(super) fn count_classes(
     Ok(class + 1)
 }
 
-/// Labels and classes of an array: `[nodes]` or [nodes, 1] of classes, or [nodes, classes] of 0 and
-/// 1.
 pub(super) fn read_labels(array: Npy<impl Read>, nodes: usize) -> Result<(Labels, usize), String> {
     let width = labels_width(array.shape(), nodes)?;
     labels_of_numbers(&array.into_f64()?, width)
 }
 
-/// Numbers per node.
 pub(super) fn labels_width(shape: &[usize], nodes: usize) -> Result<usize, String> {
     match *shape {
         [rows] if rows == nodes => Ok(1),
@@ -105,7 +100,6 @@ pub(super) fn labels_width(shape: &[usize], nodes: usize) -> Result<usize, Strin
     }
 }
 
-/// Labels and classes of `width` numbers per node.
 pub(super) fn labels_of_numbers(numbers: &[f64], width: usize) -> Result<(Labels, usize), String> {
     if width != 1 {
         let neither = |&x: &f64| x != 0.0 && x != 1.0;
@@ -126,7 +120,6 @@ pub(super) fn labels_of_numbers(numbers: &[f64], width: usize) -> Result<(Labels
     Ok((Labels::Classes(classes), count))
 }
 
-/// Labels and classes of rows of text: a class each, or `width` 0 and 1. `place` names a row.
 pub(super) fn labels_of_rows(
     numbers: Vec<Class>,
     width: usize,
@@ -150,7 +143,7 @@ pub(super) fn class_of(number: f64) -> Option<u32> {
     whole.then_some(number as u32)
 }
 
-/// A whole number, also `2.0`, or a boolean.
+/// Also parses `2.0` and booleans.
 pub(super) struct Class(pub u32);
 
 impl FromStr for Class {

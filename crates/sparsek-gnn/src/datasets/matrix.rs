@@ -35,12 +35,11 @@ pub(super) fn load_graph(file: &Path, watch: Watch) -> Result<(Graph, Vec<String
     Ok((graph, notes))
 }
 
-/// Notes that the matrix of an adjacency had zeros.
 pub(super) fn zeros_note(name: &str, count: usize) -> String {
     format!("{name}: {count} stored zeros skipped, since they are not edges")
 }
 
-/// Of (source, target) edges, beside `reserved` bytes; symmetrizes unless `directed`.
+/// Counts `reserved` bytes against the limit.
 pub(super) fn build_graph(
     file: &Path,
     nodes: usize,
@@ -57,7 +56,6 @@ pub(super) fn build_graph(
     graph.map_err(|source| DatasetError::Graph { file: file.to_path_buf(), source })
 }
 
-/// Whether edges, graph and symmetrized graph fit.
 pub(super) fn check_graph(
     asked: fmt::Arguments,
     nodes: usize,
@@ -76,7 +74,6 @@ pub(super) fn load_features(
     read_npy(file, watch, |array| read_features(array, nodes))
 }
 
-/// [nodes, features].
 pub(super) fn read_features(
     array: Npy<impl Read>,
     nodes: usize,
@@ -129,8 +126,6 @@ mod tests {
         }
         [graphsaint::load(&folder.0, &mut |_, _, _| {}), csr::load(&folder.0, 0, &mut |_, _, _| {})]
     }
-
-    // In each format (2, 0) is a stored zero.
 
     fn shape() -> (&'static str, Vec<u8>) {
         ("shape", ids(&[3, 3]))
@@ -208,7 +203,6 @@ mod tests {
         }
     }
 
-    /// Zeros of diagonals are padding.
     #[rstest]
     fn diagonals_are_edges_without_notes(folder: Folder) {
         let arrays = vec![
@@ -317,7 +311,6 @@ mod tests {
         assert!(error.contains("split.npz: array train: 100000 ids"), "{error}");
     }
 
-    /// Opening a pipe would block.
     #[cfg(unix)]
     #[rstest]
     fn pipes_are_refused(

@@ -1,7 +1,10 @@
-//! Node classification datasets: loaders and generators.
+//! Loaders and generators of node classification datasets.
 //!
-//! Planetoid's `ind.cora.x`, … are pickled Python objects, which are not read. PyG saves them, as
-//! any graph, for `tensors::load` (feature `state-dict`):
+//! All stay within the [`sparsek::io::memory`] limit. Errors name file, line, array or tensor.
+//! Loaders refuse classes of 1024 or more if over half of the smaller ones are missing.
+//!
+//! Pickled Planetoid files (`ind.cora.x`, …) are not read. PyG converts them for `tensors::load`
+//! (feature `state-dict`):
 //!
 //! ```text
 //! python -c "import torch, torch_geometric as pyg

@@ -3,14 +3,14 @@ use std::path::PathBuf;
 use super::{error::DatasetError, labels::Labels, random_split::RandomSplit};
 use crate::graph::Graph;
 
-/// Unchecked parts of a [`NodeDataset`].
+/// Unchecked [`NodeDataset`].
 #[derive(Clone, Debug)]
 pub struct NodeDatasetParts {
     /// Name.
     pub name: String,
     /// Graph.
     pub graph: Graph,
-    /// Features, [nodes, feature_width], row-major.
+    /// `[nodes, feature_width]`, row-major.
     pub features: Vec<f32>,
     /// Features per node.
     pub feature_width: usize,
@@ -20,13 +20,13 @@ pub struct NodeDatasetParts {
     pub classes: usize,
     /// Training nodes.
     pub train: Vec<u32>,
-    /// Validation nodes; choose the best epoch.
+    /// Validation nodes.
     pub val: Vec<u32>,
     /// Test nodes.
     pub test: Vec<u32>,
 }
 
-/// Checked graph, features, labels and splits.
+/// Checked [`NodeDatasetParts`].
 #[derive(Clone, Debug)]
 pub struct NodeDataset {
     parts: NodeDatasetParts,
@@ -41,7 +41,6 @@ pub(crate) enum Part {
 }
 
 impl NodeDatasetParts {
-    /// Features with their width, labels with the classes, and training, validation and test nodes.
     pub(super) fn of(
         name: String,
         graph: Graph,
@@ -91,7 +90,7 @@ impl NodeDatasetParts {
     fn check_splits(&self) -> Result<(), String> {
         let nodes = self.graph.nodes();
         let splits = [("training", &self.train), ("validation", &self.val), ("test", &self.test)];
-        // 1 + split of each node, or 0.
+        // 1 + split, or 0.
         let mut split_of = vec![0u8; nodes];
         for (own, (split, list)) in (1..).zip(splits) {
             for &node in list {
@@ -112,8 +111,8 @@ impl NodeDatasetParts {
 }
 
 impl NodeDataset {
-    /// Checks the parts. Errors when sizes differ, a feature is not finite, a label reaches
-    /// `classes`, or a split node is out of range or repeated.
+    /// Refuses inconsistent sizes, non-finite features, bad labels, and bad or repeated split
+    /// nodes.
     pub fn new(parts: NodeDatasetParts) -> Result<Self, DatasetError> {
         match parts.check() {
             Ok(()) => Ok(Self { parts, notes: Vec::new() }),
@@ -121,7 +120,7 @@ impl NodeDataset {
         }
     }
 
-    /// What loading dropped, such as stored zeros, a line each.
+    /// What loading dropped, a line each.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -140,7 +139,7 @@ impl NodeDataset {
         &self.parts.graph
     }
 
-    /// Replaces the graph; panics when its size differs.
+    /// Replaces the graph. Panics when sizes differ.
     pub fn with_graph(mut self, graph: Graph) -> Self {
         assert_eq!(
             graph.nodes(),
@@ -151,8 +150,7 @@ impl NodeDataset {
         self
     }
 
-    /// Replaces the splits by random ones. Errors for bad fractions, or a split per class where
-    /// nodes have sets of classes.
+    /// Draws new splits. Errors for bad fractions, or class splits of sets.
     ///
     /// ```
     /// use sparsek_gnn::datasets::{RandomSplit, karate::karate_club};
@@ -180,7 +178,7 @@ impl NodeDataset {
         self.parts.graph.nodes()
     }
 
-    /// Features, row-major: [nodes, feature_width].
+    /// `[nodes, feature_width]`, row-major.
     pub fn features(&self) -> &[f32] {
         &self.parts.features
     }
@@ -190,8 +188,7 @@ impl NodeDataset {
         self.parts.feature_width
     }
 
-    /// Standardizes each feature over the training nodes, as GraphSAINT; constant ones are only
-    /// shifted.
+    /// Standardizes features over training nodes, as GraphSAINT. Only shifts constant ones.
     pub fn with_standardized_features(mut self) -> Self {
         let width = self.parts.feature_width;
         let count = self.parts.train.len().max(1) as f64;
@@ -217,7 +214,7 @@ impl NodeDataset {
         self
     }
 
-    /// Divides rows by their sum of magnitudes, as PyG's `NormalizeFeatures`.
+    /// Divides rows by their L1 norm, as PyG's `NormalizeFeatures`.
     pub fn with_normalized_rows(mut self) -> Self {
         for row in self.parts.features.chunks_exact_mut(self.parts.feature_width) {
             let sum: f32 = row.iter().map(|x| x.abs()).sum();

@@ -19,7 +19,7 @@ const CHUNK: usize = 4096;
 pub struct Noise {
     /// Features per node. Default 100.
     pub features: usize,
-    /// Classes. Default 47, as ogbn-products.
+    /// Classes. Default 47.
     pub classes: usize,
     /// Default 0.
     pub seed: u64,
@@ -39,9 +39,6 @@ impl Noise {
 
     /// Adds normal features, uniform classes and a random 60 : 20 : 20 split, independent of
     /// threads.
-    ///
-    /// Errors for fewer than 5 nodes, no features or classes, or features above the
-    /// [`sparsek::io::memory`] limit.
     ///
     /// ```
     /// use sparsek_gnn::datasets::{karate::karate_club, noise::Noise};

@@ -1,4 +1,4 @@
-//! One NumPy archive per dataset: Amazon, Coauthor and citation graphs, and heterophilous graphs.
+//! NumPy archives of graphs.
 use std::{
     io::{Read, Seek},
     path::Path,
@@ -23,22 +23,20 @@ use crate::graph::{Graph, MAX_SIZE};
 
 /// Loads an archive, as PyG's `Amazon`, `Coauthor`, `CitationFull` and `HeterophilousGraphDataset`.
 ///
-/// Of Shchur et al., 2018 (`amazon_electronics_computers.npz`, `ms_academic_cs.npz`, …):
+/// Shchur et al. (`amazon_electronics_computers.npz`, …):
 ///
-/// - `adj_indptr`, `adj_indices`, `adj_shape`, optionally `adj_data`: the adjacency in CSR. Stored
-///   zeros are dropped and counted in [`NodeDataset::notes`]; self-loops are dropped.
-/// - `attr_data`, `attr_indices`, `attr_indptr`, `attr_shape`: features in CSR; positive ones
-///   become 1. Or `attr_matrix`: [nodes, features] of numbers.
-/// - `labels`: a class per node.
+/// - `adj_indptr`, `adj_indices`, `adj_shape`, optionally `adj_data`: adjacency. Drops self-loops,
+///   and zeros, which [`NodeDataset::notes`] counts.
+/// - `attr_data`, `attr_indices`, `attr_indptr`, `attr_shape`: features; positive ones become 1. Or
+///   `attr_matrix`: `[nodes, features]`.
+/// - `labels`: class per node.
 ///
-/// Of Platonov et al., ICLR 2023 (`tolokers.npz`, `roman_empire.npz`, …):
+/// Platonov et al. (`tolokers.npz`, …):
 ///
-/// - `edges`: [edges, 2] node ids; `node_features`: [nodes, features]; `node_labels`: a class per
-///   node.
-/// - `train_masks`, `val_masks`, `test_masks`: [splits, nodes].
-///
-/// Other arrays, such as pickled names, are not read. Errors name file and array. Declared sizes
-/// are checked against the file and the [`sparsek::io::memory`] limit before allocation.
+/// - `edges`: `[edges, 2]`.
+/// - `node_features`: `[nodes, features]`.
+/// - `node_labels`: class per node.
+/// - `train_masks`, `val_masks`, `test_masks`: `[splits, nodes]`.
 ///
 /// ```no_run
 /// use sparsek_gnn::datasets::{ArchiveOptions, ArchiveSplit, RandomSplit, npz};
@@ -84,7 +82,7 @@ pub fn load(
     Ok(dataset.with_notes(notes))
 }
 
-/// Symmetrized or from rows to columns, without self-loops.
+/// Directed edges go from rows to columns.
 fn shchur_graph(
     archive: &mut Npz<impl Read + Seek>,
     file: &Path,
@@ -132,7 +130,7 @@ fn edges_graph(
     build_graph(file, nodes, pairs.collect(), reserved, directed)
 }
 
-/// Arrays `{name}_indptr`, `_indices`, `_shape` and `_data`, which an adjacency may lack.
+/// An adjacency may lack `{name}_data`.
 fn read_csr<T>(
     archive: &mut Npz<impl Read + Seek>,
     name: &str,
@@ -252,7 +250,6 @@ mod tests {
         npy("|b1", "False", shape, &bytes)
     }
 
-    /// Edges 0 → 1, 0 → 2 and 2 → 2, a stored zero 1 → 0, and a repeated attribute.
     fn shchur() -> Arrays {
         vec![
             ("adj_data", weights("(4,)", &[1.0, 2.0, 0.0, 1.0])),

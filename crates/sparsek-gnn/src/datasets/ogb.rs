@@ -15,28 +15,24 @@ use super::{
 };
 use crate::graph::MAX_SIZE;
 
-/// Options for OGB folders.
+/// OGB options.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OgbOptions {
-    /// Keep stored directions. Default: symmetrize, as products and proteins store one.
+    /// Skip symmetrization, which products and proteins need.
     pub directed: bool,
     /// Folder under `split`. Default: the only one.
     pub split: Option<String>,
 }
 
-/// Loads an OGB folder, such as ogbn-products, -proteins or -arxiv (Hu et al., NeurIPS 2020).
+/// Loads an OGB folder, such as ogbn-arxiv (Hu et al., NeurIPS 2020).
 ///
 /// - `raw/num-node-list.csv.gz`: number of nodes.
-/// - `raw/edge.csv.gz`: source and target per line; `raw/num-edge-list.csv.gz`, if present, counts
+/// - `raw/edge.csv.gz`: source and target per line; optional `raw/num-edge-list.csv.gz` counts
 ///   them.
-/// - `raw/node-feat.csv.gz`: features per line; else, as in proteins, the mean of a node's edges in
+/// - `raw/node-feat.csv.gz`: features per line; else the mean of a node's edges in
 ///   `raw/edge-feat.csv.gz`.
-/// - `raw/node-label.csv.gz`: per line a class, as `2`, `2.0` or a boolean, or a 0 or 1 per class.
+/// - `raw/node-label.csv.gz`: per line a class (`2`, `2.0` or a boolean), or a 0 or 1 per class.
 /// - `split/NAME/{train,valid,test}.csv.gz`: a node per line.
-///
-/// Every list, with the edges, stays within the [`sparsek::io::memory`] limit. Errors name the file
-/// and line: missing or malformed, ids out of range, wrong line counts, too much memory, or a class
-/// of 1024 or more with over half of the smaller ones missing.
 pub fn load(
     folder: impl AsRef<Path>,
     options: &OgbOptions,
@@ -46,7 +42,7 @@ pub fn load(
     let folder = files::folder(folder, &hint(folder))?;
     let raw = |name: &str| folder.join("raw").join(format!("{name}.csv.gz"));
     let nodes = load_count(&raw("num-node-list"), watch)?;
-    // Labels first: they prove the number of nodes.
+    // Labels prove `nodes`.
     let labels_file = raw("node-label");
     let (labels, classes) = load_labels(&labels_file, nodes, watch)?;
     let mut reserved = match &labels {
@@ -327,7 +323,6 @@ mod tests {
         }
         fs::remove_file(&file).unwrap();
         match name {
-            // It may be absent.
             "raw/num-edge-list" => assert_eq!(read(&folder).unwrap().graph().edges(), 4),
             _ => assert!(message(&folder).contains(name)),
         }

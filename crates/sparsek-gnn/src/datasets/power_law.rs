@@ -13,12 +13,11 @@ use crate::{
     random::mix,
 };
 
-/// Power-law graph: node i of n, before a shuffle, has expected degree proportional to
+/// Power-law graph: before a shuffle, node i of n has expected degree proportional to
 /// `(i + n / shift)^-power`. Degrees span a factor `(shift + 1)^power`; degree d has frequency
 /// `d^(-1 - 1 / power)`.
 ///
-/// Edge ends are independent, in both directions. The edge count is exact; edges may repeat, loops
-/// occur twice, nodes may be isolated.
+/// Edge ends are independent: edges may repeat, loops occur twice, nodes may be isolated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PowerLawConfig {
     /// Name.
@@ -27,32 +26,32 @@ pub struct PowerLawConfig {
     pub nodes: usize,
     /// Directed edges, rounded down to even.
     pub edges: usize,
-    /// Decay of degrees, in (0, 1).
+    /// Degree decay, in (0, 1).
     pub power: f64,
-    /// Greater favors the first nodes; at least 1.
+    /// Hub strength; at least 1.
     pub shift: f64,
     /// Features, classes and seed.
     pub noise: Noise,
 }
 
 impl PowerLawConfig {
-    /// As Reddit: 232,965 nodes, 114.6 million edges, similar hubs.
+    /// Reddit: 232,965 nodes, 114.6 million edges.
     pub fn reddit_size() -> Self {
         Self::sized("reddit-size", [232_965, 114_600_000], 0.6, 2_000.0)
     }
 
-    /// As ogbn-products: 2,449,029 nodes, 123.7 million edges, similar hubs.
+    /// ogbn-products: 2,449,029 nodes, 123.7 million edges.
     pub fn products_size() -> Self {
         Self::sized("products-size", [2_449_029, 123_700_000], 0.75, 20_000.0)
     }
 
-    /// As Flickr: 89,250 nodes, 899,756 edges, 500 features, 7 classes.
+    /// Flickr: 89,250 nodes, 899,756 edges.
     pub fn flickr_size() -> Self {
         let noise = Noise { features: 500, classes: 7, ..Noise::default() };
         Self { noise, ..Self::sized("flickr-size", [89_250, 899_756], 0.6, 20_000.0) }
     }
 
-    /// As Yelp: 716,847 nodes, 13,954,818 edges, 300 features, 100 classes; one class a node.
+    /// Yelp: 716,847 nodes, 13,954,818 edges, one class a node.
     pub fn yelp_size() -> Self {
         let noise = Noise { features: 300, classes: 100, ..Noise::default() };
         Self { noise, ..Self::sized("yelp-size", [716_847, 13_954_818], 0.6, 20_000.0) }
@@ -62,7 +61,7 @@ impl PowerLawConfig {
         Self { name: name.to_string(), nodes, edges, power, shift, noise: Noise::default() }
     }
 
-    /// Divides nodes and edges; panics when `parts` is 0.
+    /// Divides nodes and edges; panics for 0.
     pub fn divided(self, parts: usize) -> Self {
         Self {
             name: format!("{}/{parts}", self.name),
@@ -95,10 +94,8 @@ impl PowerLawConfig {
         memory::product(&[self.nodes, 32]).saturating_add(memory::product(&[self.edges, 8]))
     }
 
-    /// Generates a symmetric pattern with ascending columns, independent of threads.
-    ///
-    /// O(nodes + edges) draws and row sorts; 8 bytes per edge. Errors for bad parameters or above
-    /// the [`sparsek::io::memory`] limit.
+    /// Generates a symmetric pattern with ascending columns, independent of threads. Costs
+    /// `O(nodes + edges)` draws, row sorts, 8 bytes per edge.
     pub fn pattern(&self) -> Result<Pattern, DatasetError> {
         self.check()?;
         memory::check(&self.name, self.bytes())?;
@@ -140,7 +137,7 @@ impl PowerLawConfig {
                 indices[place].store(to as u32, Relaxed);
             }
         });
-        // Positions depend on scheduling; sorted rows do not.
+        // Sorted rows do not depend on scheduling.
         let mut indices: Vec<u32> = indices.into_iter().map(AtomicU32::into_inner).collect();
         let mut rows = Vec::with_capacity(nodes);
         let mut rest = indices.as_mut_slice();
@@ -167,8 +164,7 @@ impl PowerLawConfig {
 impl FromStr for PowerLawConfig {
     type Err = DatasetError;
 
-    /// Parses `flickr-size`, `yelp-size`, `reddit-size` or `products-size`, also divided:
-    /// `reddit-size/100`.
+    /// Parses a size, as `reddit-size` or `reddit-size/100`.
     fn from_str(text: &str) -> Result<Self, DatasetError> {
         let (name, parts) = text
             .split_once('/')
@@ -187,8 +183,7 @@ impl FromStr for PowerLawConfig {
     }
 }
 
-/// Generates a graph with random features and classes, reproducibly. Errors as
-/// [`PowerLawConfig::pattern`] and [`Noise::dataset`], before drawing.
+/// Generates a graph with noise, reproducibly.
 ///
 /// ```
 /// use sparsek_gnn::datasets::power_law::{PowerLawConfig, power_law};

@@ -2,17 +2,17 @@ use rand::{SeedableRng, rngs::Xoshiro256PlusPlus, seq::SliceRandom};
 
 use super::labels::Labels;
 
-/// Random splits, as PyG's `RandomNodeSplit`.
+/// Random split, as PyG's `RandomNodeSplit`; the rest tests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RandomSplit {
-    /// Nodes of each class; the rest is for tests. Default: 20 and 30, as Shchur et al., 2018.
+    /// Nodes per class. Default: 20 and 30, as Shchur et al.
     PerClass {
         /// Training nodes.
         train: usize,
         /// Validation nodes.
         val: usize,
     },
-    /// Fractions of all nodes, rounded; the rest is for tests.
+    /// Rounded fractions of all nodes.
     Fractions {
         /// Training nodes.
         train: f64,
@@ -28,7 +28,7 @@ impl Default for RandomSplit {
 }
 
 impl RandomSplit {
-    /// Training, validation and test nodes, ascending.
+    /// Lists ascend.
     pub(super) fn draw(
         self,
         labels: &Labels,
@@ -82,7 +82,6 @@ mod tests {
     use super::*;
 
     fn draw(split: RandomSplit, seed: u64) -> Result<[Vec<u32>; 3], String> {
-        // 500 nodes of class 0, 490 of class 1, 10 of class 2.
         let labels = (0..1000).map(|node| if node % 100 == 3 { 2 } else { node % 2 }).collect();
         split.draw(&Labels::Classes(labels), (1000, 3), seed)
     }

@@ -12,26 +12,24 @@ use crate::graph::{Graph, MAX_SIZE};
 
 /// Stochastic block model; block sizes differ by at most one.
 ///
-/// Each of about `nodes · degree / 2` edges joins a node to one of its own block with probability
-/// `homophily`, else of another. Loops and repetitions are dropped.
-///
-/// Features are standard normal noise plus a random direction of length `signal` per block. By
-/// default they classify about half of the nodes alone; averaging neighbors removes the noise.
+/// Each of about `nodes · degree / 2` edges joins a node to its own block with probability
+/// `homophily`, else to another. Drops loops and repetitions. Features are standard normal noise
+/// plus a random direction of length `signal` per block.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SbmConfig {
     /// Nodes.
     pub nodes: usize,
-    /// Blocks (classes). Default 8.
+    /// Classes. Default 8.
     pub blocks: usize,
     /// Mean degree. Default 16.
     pub degree: f64,
-    /// Share of edges within blocks. Default 0.6.
+    /// Share within blocks. Default 0.6.
     pub homophily: f64,
     /// Features per node. Default 32.
     pub features: usize,
     /// Length of block directions. Default 1.5.
     pub signal: f64,
-    /// Share of training nodes; half the rest validates. Default 0.5.
+    /// Training share; half the rest validates. Default 0.5.
     pub train: f64,
     /// Default 0.
     pub seed: u64,
@@ -52,12 +50,12 @@ impl SbmConfig {
         }
     }
 
-    /// Sets the number of blocks.
+    /// Sets the blocks.
     pub fn with_blocks(self, blocks: usize) -> Self {
         Self { blocks, ..self }
     }
 
-    /// Sets the mean degree.
+    /// Sets the degree.
     pub fn with_degree(self, degree: f64) -> Self {
         Self { degree, ..self }
     }
@@ -113,10 +111,7 @@ impl SbmConfig {
     }
 }
 
-/// Samples a block model, reproducibly.
-///
-/// Cost: O(nodes · features + edges) and row sorts. Errors for bad parameters, or, before drawing,
-/// above the [`sparsek::io::memory`] limit.
+/// Samples a block model, reproducibly. Costs `O(nodes · features + edges)` and row sorts.
 ///
 /// ```
 /// use sparsek_gnn::datasets::sbm::{SbmConfig, block_model};

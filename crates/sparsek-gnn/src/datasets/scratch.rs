@@ -65,7 +65,7 @@ pub fn write_gz(file: PathBuf, text: &str) {
     encoder.finish().unwrap();
 }
 
-/// An npy file of these elements.
+/// Encodes an npy file.
 pub fn npy<const N: usize>(descr: &str, order: &str, shape: &str, values: &[[u8; N]]) -> Vec<u8> {
     let header = format!("{{'descr': '{descr}', 'fortran_order': {order}, 'shape': {shape}, }}\n");
     let mut bytes = b"\x93NUMPY\x01\x00".to_vec();

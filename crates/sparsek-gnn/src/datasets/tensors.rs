@@ -1,4 +1,4 @@
-//! Files of tensors by name, as PyG and DGL save a graph with one line of Python.
+//! Tensor files of PyG and DGL.
 use std::{collections::BTreeMap, path::Path};
 
 use burn::{
@@ -22,20 +22,19 @@ const FEATURES: [&str; 2] = ["x", "feat"];
 const LABELS: [&str; 2] = ["y", "label"];
 const MASKS: [&str; 3] = ["train_mask", "val_mask", "test_mask"];
 
-/// Loads a `.pt`, `.pth` or `.safetensors` file of a graph for node classification.
+/// Loads a `.pt`, `.pth` or `.safetensors` graph.
 ///
 /// ```text
 /// torch.save(data.to_dict(), "cora.pt")                                        # PyG
 /// torch.save({"edge_index": torch.stack(g.edges()), **g.ndata}, "cora.pt")     # DGL
 /// ```
 ///
-/// - `edge_index`: [2, edges], sources and targets.
-/// - `x` or `feat`: [nodes, features] of numbers.
-/// - `y` or `label`: `[nodes]` or [nodes, 1] of classes, or [nodes, classes] of 0 and 1.
-/// - `train_mask`, `val_mask`, `test_mask`: `[nodes]`, or [nodes, splits].
+/// - `edge_index`: `[2, edges]`, sources and targets.
+/// - `x` or `feat`: `[nodes, features]`.
+/// - `y` or `label`: classes, `[nodes]` or `[nodes, 1]`; or 0 and 1, `[nodes, classes]`.
+/// - `train_mask`, `val_mask`, `test_mask`: `[nodes]` or `[nodes, splits]`.
 ///
-/// Ignores other tensors. Refuses a pickled `Data`: save `data.to_dict()`. Errors name file and
-/// tensor. Checks sizes against the [`sparsek::io::memory`] limit first.
+/// Ignores other tensors. Refuses a pickled `Data`: save `data.to_dict()`.
 ///
 /// ```no_run
 /// use sparsek_gnn::datasets::{ArchiveOptions, tensors};
@@ -86,7 +85,6 @@ impl<'a> Tensors<'a> {
         bad(self.file)(format!("tensor {name}: {reason}"))
     }
 
-    /// Removes the first tensor found; returns its name, values and shape.
     fn take<'n>(
         &mut self,
         names: &[&'n str],
@@ -191,7 +189,6 @@ mod tests {
         (Dtype::I64, shape.to_vec(), bytes)
     }
 
-    /// Two edges.
     fn unsigned(values: &[u64; 4]) -> (Dtype, Vec<usize>, Vec<u8>) {
         let bytes = values.iter().flat_map(|x| x.to_le_bytes()).collect();
         (Dtype::U64, vec![2, 2], bytes)
@@ -206,7 +203,6 @@ mod tests {
         (Dtype::BOOL, shape.to_vec(), values.to_vec())
     }
 
-    /// Edges 0 → 1 and 2 → 1, and two splits.
     fn good() -> Stored {
         BTreeMap::from([
             ("edge_index", ints(&[2, 2], &[0, 2, 1, 1])),
@@ -256,7 +252,6 @@ mod tests {
         assert_eq!((data.train(), data.val(), data.test()), (&[1][..], &[2][..], &[0][..]));
     }
 
-    /// DGL's names, one mask, sets of labels, other types.
     #[rstest]
     fn other_names_and_types_are_read(folder: Folder) {
         let mut tensors = good();
@@ -320,7 +315,7 @@ mod tests {
         assert_eq!(error.matches("data.safetensors").count(), 1, "{error}");
     }
 
-    /// Written by `tests/pyg/data.py`.
+    /// From `tests/pyg/data.py`.
     #[rstest]
     fn files_of_pyg_are_read(#[values("pt", "safetensors")] ending: &str) {
         let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/pyg");

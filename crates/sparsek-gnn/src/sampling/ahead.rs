@@ -1,11 +1,9 @@
-//! Items made ahead by threads.
-//!
 //! ```text
 //! worker w: makes items w, w + workers, w + 2 · workers, … into a queue of its own
 //! iterator: reads queue i mod workers
 //! ```
 //!
-//! No item depends on another, so neither order nor content depends on scheduling.
+//! Items are independent, so scheduling changes nothing.
 use std::{
     iter::FusedIterator,
     num::NonZeroUsize,
@@ -17,19 +15,15 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-/// Most workers by default.
 const MAX_WORKERS: usize = 4;
 
-/// A worker per core, up to [`MAX_WORKERS`].
 pub(crate) fn default_workers() -> usize {
     let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
     cores.min(MAX_WORKERS)
 }
 
-/// What the items of an epoch depend on.
 pub(crate) trait Plan: Send + Sync + 'static {
     type Item: Send + 'static;
-    /// Memory of a worker.
     type Scratch;
 
     fn scratch(&self) -> Self::Scratch;
@@ -47,7 +41,7 @@ impl<T: Send + 'static> Worker<T> {
         places: impl Iterator<Item = usize> + Send + 'static,
         prefetch: usize,
     ) -> std::io::Result<Self> {
-        // An item that waits for room is one ahead too.
+        // A waiting item is ahead too.
         let (sender, items) = sync_channel(prefetch - 1);
         let work = move || {
             let mut scratch = plan.scratch();
@@ -67,7 +61,6 @@ enum Source<P: Plan> {
     Local { plan: Arc<P>, scratch: P::Scratch },
 }
 
-/// Items in order.
 pub(crate) struct Ahead<P: Plan> {
     source: Source<P>,
     next: usize,
@@ -75,9 +68,7 @@ pub(crate) struct Ahead<P: Plan> {
 }
 
 impl<P: Plan> Ahead<P> {
-    /// Starts the workers, each `prefetch > 0` items ahead; dropping the iterator stops them. A
-    /// worker's panic resumes in `next`. Without workers, or where no thread starts, the iterator
-    /// makes the items.
+    /// Needs `prefetch > 0`. Without threads, the iterator makes the items.
     pub fn new(plan: P, count: usize, workers: usize, prefetch: usize) -> Self {
         let plan = Arc::new(plan);
         let workers = workers.min(count);
@@ -91,18 +82,18 @@ impl<P: Plan> Ahead<P> {
         Self { source, next: 0, count }
     }
 
-    /// Items read so far.
+    /// Items read.
     pub fn position(&self) -> usize {
         self.next
     }
 
-    /// Stops the workers and waits for them; returns a panic.
+    /// Returns a worker's panic.
     fn stop(&mut self) -> thread::Result<()> {
         self.next = self.count;
         let Source::Workers(workers) = &mut self.source else {
             return Ok(());
         };
-        // All receivers close before the first wait.
+        // Close all receivers before waiting.
         let threads: Vec<_> = workers.drain(..).map(|worker| worker.thread).collect();
         threads.into_iter().map(JoinHandle::join).fold(Ok(()), Result::and)
     }
@@ -139,7 +130,6 @@ impl<P: Plan> FusedIterator for Ahead<P> {}
 
 impl<P: Plan> Drop for Ahead<P> {
     fn drop(&mut self) {
-        // A panic that no item waited for ends with its worker.
         let _ = self.stop();
     }
 }

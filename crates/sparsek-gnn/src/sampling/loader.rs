@@ -1,5 +1,3 @@
-//! Batches sampled ahead by threads.
-//!
 //! ```text
 //! order:    the seed nodes, shuffled by the epoch's seed
 //! batch i:  chunk i of the order, sampled with the epoch's seed + i
@@ -15,13 +13,12 @@ use super::{
 };
 use crate::graph::Graph;
 
-/// Samples [`Batch`]es of seed nodes and their neighbors by worker threads, as PyG's
-/// `NeighborLoader`.
+/// Samples [`Batch`]es by worker threads, as PyG's `NeighborLoader`; see
+/// [`NeighborSampler`](super::NeighborSampler).
 ///
-/// Defaults: all nodes as seeds, batches of 128 in the given order, a worker per core up to 4, 2
-/// batches ahead per worker. Samples as [`NeighborSampler`](super::NeighborSampler); equal epoch
-/// seeds give equal batches in equal order for any number of workers. Memory: 4 bytes per node and
-/// worker, and the batches ahead.
+/// Defaults: all nodes as seeds, batches of 128 in order, a worker per core up to 4, 2 batches
+/// ahead each. Equal epoch seeds give equal batches for any number of workers. Memory: 4 bytes per
+/// node and worker, and the batches ahead.
 ///
 /// ```
 /// use sparsek_gnn::{Graph, sampling::NeighborLoader};
@@ -50,7 +47,7 @@ pub struct NeighborLoader {
 }
 
 impl NeighborLoader {
-    /// Takes one fanout per hop.
+    /// One fanout per hop.
     pub fn new(graph: &Graph, fanouts: Vec<usize>) -> Self {
         Self {
             graph: graph.clone(),
@@ -64,7 +61,7 @@ impl NeighborLoader {
         }
     }
 
-    /// Sets the seed nodes, PyG's `input_nodes`. Panics when one is repeated or out of range.
+    /// Sets the seed nodes, PyG's `input_nodes`. Panics when repeated or out of range.
     pub fn with_nodes(self, nodes: Vec<u32>) -> Self {
         let mut seen = vec![false; self.graph.nodes()];
         for &node in &nodes {
@@ -75,34 +72,34 @@ impl NeighborLoader {
         Self { nodes: Some(nodes.into()), ..self }
     }
 
-    /// Sets the seed nodes of a batch. Panics when 0.
+    /// Sets the seed nodes per batch. Panics when 0.
     pub fn with_batch_size(self, batch_size: usize) -> Self {
         assert!(batch_size > 0, "batches must have a node");
         Self { batch_size, ..self }
     }
 
-    /// Shuffles the seed nodes anew by the seed of each epoch.
+    /// Shuffles the seed nodes.
     pub fn with_shuffle(self, shuffle: bool) -> Self {
         Self { shuffle, ..self }
     }
 
-    /// Leaves out a last batch of fewer nodes.
+    /// Drops an incomplete last batch.
     pub fn with_drop_last(self, drop_last: bool) -> Self {
         Self { drop_last, ..self }
     }
 
-    /// Sets the number of threads. With 0, or where no thread starts, the iterator samples.
+    /// Sets the threads; with 0 the iterator samples.
     pub fn with_workers(self, workers: usize) -> Self {
         Self { workers, ..self }
     }
 
-    /// Sets how many batches each worker samples ahead. Panics when 0.
+    /// Sets the batches ahead per worker. Panics when 0.
     pub fn with_prefetch(self, prefetch: usize) -> Self {
         assert!(prefetch > 0, "workers must sample a batch ahead");
         Self { prefetch, ..self }
     }
 
-    /// Number of batches per epoch.
+    /// Batches per epoch.
     pub fn batches(&self) -> usize {
         let nodes = self.nodes.as_ref().map_or(self.graph.nodes(), |nodes| nodes.len());
         match self.drop_last {
@@ -111,8 +108,8 @@ impl NeighborLoader {
         }
     }
 
-    /// Starts the workers; dropping the iterator stops them. Samples batch `i` with `seed + i`,
-    /// wrapping. A worker's panic resumes in `next`.
+    /// Starts workers; dropping the iterator stops them. Samples batch `i` with `seed + i`. A
+    /// worker's panic resumes in `next`.
     pub fn epoch(&self, seed: u64) -> NeighborBatches {
         let mut order = match &self.nodes {
             Some(nodes) => nodes.to_vec(),
@@ -132,7 +129,6 @@ impl NeighborLoader {
     }
 }
 
-/// What the batches of an epoch depend on.
 struct EpochPlan {
     graph: Graph,
     fanouts: Arc<[usize]>,
@@ -143,7 +139,6 @@ struct EpochPlan {
 
 impl Plan for EpochPlan {
     type Item = Batch;
-    /// The place of each node in the batch.
     type Scratch = Vec<u32>;
 
     fn scratch(&self) -> Vec<u32> {
@@ -158,7 +153,7 @@ impl Plan for EpochPlan {
     }
 }
 
-/// Batches of an epoch, from [`NeighborLoader::epoch`].
+/// Batches of [`NeighborLoader::epoch`].
 pub struct NeighborBatches(Ahead<EpochPlan>);
 
 impl Iterator for NeighborBatches {
@@ -203,7 +198,6 @@ mod tests {
         batches.into_iter().map(part).collect()
     }
 
-    /// Workers of the loader and of the plain sampler draw the same.
     #[rstest]
     fn batches_are_those_of_the_sampler_for_any_number_of_workers(
         #[from(random_graph)] graph: Graph,
@@ -258,7 +252,6 @@ mod tests {
         assert_eq!(one.epoch(0).map(|batch| batch.seeds).collect::<Vec<_>>(), [100]);
     }
 
-    /// Only running workers hold the plan.
     #[rstest]
     fn workers_stop_when_the_iterator_is_dropped(
         #[from(random_graph)] graph: Graph,
@@ -269,7 +262,6 @@ mod tests {
         let mut epoch = loader.epoch(3);
         assert_eq!(epoch.by_ref().take(read).count(), read);
         drop(epoch);
-        // Of the loader and this test.
         assert_eq!(Arc::strong_count(&fanouts), 2);
     }
 

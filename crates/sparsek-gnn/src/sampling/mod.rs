@@ -1,5 +1,4 @@
-//! Parts of graphs that exceed a device: [`NeighborLoader`] and [`NeighborSampler`] sample
-//! neighborhoods, [`RandomWalk`] walks, [`Partition`] induces.
+//! Parts of graphs that exceed a device.
 pub(crate) mod ahead;
 mod loader;
 mod neighbor;

@@ -5,9 +5,9 @@ use crate::graph::Graph;
 
 /// Samples what seed nodes depend on (Hamilton et al., NeurIPS 2017).
 ///
-/// Hop `h` takes at most `fanouts[h]` different incoming edges of each node found by the hop
-/// before, expanding nodes once, as PyG's `NeighborLoader`. A model with one layer per fanout
-/// answers in the seed rows, exactly when fanouts reach all degrees.
+/// Hop `h` takes at most `fanouts[h]` different incoming edges per node of the hop before,
+/// expanding nodes once. A model with a layer per fanout is exact in the seed rows when fanouts
+/// reach all degrees.
 ///
 /// ```
 /// use sparsek_gnn::{Graph, sampling::NeighborSampler};
@@ -20,25 +20,24 @@ use crate::graph::Graph;
 pub struct NeighborSampler<'a> {
     graph: &'a Graph,
     fanouts: Vec<usize>,
-    /// Positions in the batch; `u32::MAX` between calls.
+    /// `u32::MAX` between calls.
     place: Vec<u32>,
 }
 
 impl<'a> NeighborSampler<'a> {
-    /// Takes one fanout per hop.
+    /// One fanout per hop.
     pub fn new(graph: &'a Graph, fanouts: Vec<usize>) -> Self {
         let place = vec![u32::MAX; graph.nodes()];
         Self { graph, fanouts, place }
     }
 
-    /// Samples for `nodes`, which come first; `seed` decides. Panics when one is repeated or out of
-    /// range.
+    /// Samples for `nodes`, which come first. Panics when repeated or out of range.
     pub fn sample(&mut self, nodes: &[u32], seed: u64) -> Batch {
         sample(self.graph, &self.fanouts, &mut self.place, nodes, seed)
     }
 }
 
-/// `place` is `u32::MAX` for each node of the graph, before and after.
+/// `place` is all `u32::MAX` before and after.
 pub(super) fn sample(
     graph: &Graph,
     fanouts: &[usize],
@@ -80,7 +79,7 @@ pub(super) fn sample(
     Batch { nodes: found, seeds: nodes.len(), graph: Graph::from_rows(rows.into_iter()) }
 }
 
-/// Floyd's sampling of different positions.
+/// Floyd's sampling.
 fn choose(list: &[u32], count: usize, rng: &mut Xoshiro256PlusPlus) -> Vec<u32> {
     if list.len() <= count {
         return list.to_vec();
@@ -148,7 +147,6 @@ mod tests {
         for seed in 0..4000 {
             sampler.sample(&[0], seed).nodes.iter().for_each(|&node| counts[node as usize] += 1);
         }
-        // Expected 1200, standard deviation 29.
         assert!(counts[1..].iter().all(|count| (1050..1350).contains(count)), "{counts:?}");
     }
 }

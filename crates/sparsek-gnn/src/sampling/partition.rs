@@ -3,18 +3,17 @@ use rand::{SeedableRng, rngs::Xoshiro256PlusPlus, seq::SliceRandom};
 use super::types::Batch;
 use crate::graph::Graph;
 
-/// Assignment of nodes to parts.
+/// Partition method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PartitionMethod {
     /// Random.
     Random,
-    /// Breadth-first order, which keeps neighbors together.
+    /// Breadth-first: keeps neighbors together.
     Clusters,
 }
 
-/// Disjoint parts, equal in size up to one node; batches are induced by some.
-///
-/// Clusters cut a breadth-first order, unlike METIS. Chiang et al., *Cluster-GCN*, KDD 2019.
+/// Disjoint parts, equal in size up to one node. Clusters cut a breadth-first order, unlike METIS
+/// in Cluster-GCN (Chiang et al., KDD 2019).
 ///
 /// ```
 /// use sparsek_gnn::{Graph, sampling::{PartitionMethod, Partition}};
@@ -31,7 +30,7 @@ pub struct Partition {
 }
 
 impl Partition {
-    /// Cuts the graph; `seed` decides. Panics when `parts` is 0.
+    /// Cuts by `seed`. Panics when `parts` is 0.
     pub fn new(graph: &Graph, parts: usize, method: PartitionMethod, seed: u64) -> Self {
         assert!(parts > 0, "there must be a part");
         let mut order: Vec<u32> = (0..graph.nodes() as u32).collect();
@@ -50,7 +49,7 @@ impl Partition {
         self.parts.len()
     }
 
-    /// The graph induced by some parts; panics when one is repeated or out of range.
+    /// Induces a graph from parts. Panics when repeated or out of range.
     pub fn batch(&self, graph: &Graph, parts: &[usize]) -> Batch {
         let nodes: Vec<u32> = parts.iter().flat_map(|&part| &self.parts[part]).copied().collect();
         let graph = graph.induced(&nodes);
@@ -58,7 +57,6 @@ impl Partition {
     }
 }
 
-/// Components begin at their first node in `starts`.
 fn breadth_first(graph: &Graph, starts: &[u32]) -> Vec<u32> {
     let mut seen = vec![false; graph.nodes()];
     let mut order: Vec<u32> = Vec::with_capacity(graph.nodes());

@@ -5,9 +5,9 @@ use crate::graph::Graph;
 pub struct Batch {
     /// Whole-graph ids; seed nodes first.
     pub nodes: Vec<u32>,
-    /// Number of seed nodes, PyG's `batch_size`; all nodes in a batch of parts.
+    /// Seed count; all nodes for parts.
     pub seeds: usize,
-    /// Graph of the batch.
+    /// Graph.
     pub graph: Graph,
 }
 

@@ -1,21 +1,19 @@
-//! Random walks.
 use rand::{RngExt, SeedableRng, rngs::Xoshiro256PlusPlus};
 use rayon::prelude::*;
 
 use super::types::Batch;
 use crate::{graph::Graph, random};
 
-/// Least tries of rejection sampling before weights are summed.
 const TRIES: usize = 16;
 
 /// Weights lie within its inverse and itself.
 const MAX_WEIGHT: f64 = 1e150;
 
-/// Walks a graph at random, as `torch_cluster.random_walk`.
+/// Walks a graph at random, as `torch_cluster.random_walk`, against the edges; walk
+/// [`Graph::reversed`] to follow them.
 ///
-/// A step goes from a node to one of its [`neighbors`](Graph::neighbors), against the edges; walk
-/// [`Graph::reversed`] to follow them. Repeated edges are drawn as often. A node without neighbors
-/// repeats to the end. Runs in parallel; results depend on the seed alone.
+/// Repeated edges count repeatedly. A node without neighbors repeats to the end. Runs in parallel;
+/// results depend on the seed alone.
 ///
 /// ```
 /// use sparsek_gnn::{Graph, sampling::RandomWalk};
@@ -33,14 +31,13 @@ pub struct RandomWalk<'a> {
     bias: Option<Bias>,
 }
 
-/// Weights of a step by the distance of its end from the node before; the greater of `near` and
-/// `far` is 1.
+/// The greater of `near` and `far` is 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Bias {
     back: f64,
     near: f64,
     far: f64,
-    /// Whether neighbors ascend, for binary searches.
+    /// Whether neighbors ascend.
     sorted: bool,
 }
 
@@ -50,11 +47,9 @@ impl<'a> RandomWalk<'a> {
         Self { graph, length, bias: None }
     }
 
-    /// Biases steps as node2vec (Grover and Leskovec, KDD 2016): weight `1 / p` back to the node
-    /// before, 1 to its neighbors, else `1 / q`.
-    ///
-    /// Takes the least time where neighbors ascend, as in all graphs but those of
-    /// [`Graph::from_csr`]. Panics unless `p` and `q` are positive and finite.
+    /// Biases steps as node2vec (Grover and Leskovec, KDD 2016): weight `1 / p` back, 1 to
+    /// neighbors of the previous node, else `1 / q`. Fastest with ascending neighbors. Panics
+    /// unless `p` and `q` are positive and finite.
     pub fn with_bias(self, p: f64, q: f64) -> Self {
         let valid = [p, q].iter().all(|x| x.is_finite() && *x > 0.0);
         assert!(valid, "p and q must be positive and finite, not {p} and {q}");
@@ -70,8 +65,8 @@ impl<'a> RandomWalk<'a> {
         Self { bias: Some(bias), ..self }
     }
 
-    /// Walks from each start: [starts, length + 1] node ids, row-major, the start first. Panics
-    /// when a start is out of range.
+    /// Walks from each start: `[starts, length + 1]` node ids, start first. Panics when a start is
+    /// out of range.
     pub fn walks(&self, starts: &[u32], seed: u64) -> Vec<u32> {
         let width = self.length + 1;
         let mut walks = vec![0; starts.len() * width];
@@ -84,9 +79,8 @@ impl<'a> RandomWalk<'a> {
         walks
     }
 
-    /// Induces the graph of all nodes that walks from `starts` visit, as GraphSAINT's random walk
-    /// sampler (Zeng et al., ICLR 2020): the different starts first, then others as they are found.
-    /// Panics when a start is out of range.
+    /// Induces the graph of visited nodes, starts first, as GraphSAINT's walk sampler (Zeng et al.,
+    /// ICLR 2020). Panics when a start is out of range.
     pub fn subgraph(&self, starts: &[u32], seed: u64) -> Batch {
         let mut seen = vec![false; self.graph.nodes()];
         let walks = self.walks(starts, seed);
@@ -125,8 +119,8 @@ impl<'a> RandomWalk<'a> {
 }
 
 impl Bias {
-    /// Samples by rejection: the weight of a return above 1 is a proposal of its own. After as many
-    /// tries as there are neighbors, sums weights, so that no weights take much longer than that.
+    /// Rejection sampling; a return weight above 1 is a proposal of its own. Sums weights after
+    /// `max(neighbors, TRIES)` tries.
     fn draw(
         &self,
         graph: &Graph,
@@ -168,7 +162,6 @@ impl Bias {
         neighbors[sums.partition_point(|&sum| sum <= drawn).min(sums.len() - 1)]
     }
 
-    /// How often a node is among neighbors.
     fn count(&self, neighbors: &[u32], node: u32) -> usize {
         match self.sorted {
             true => {
@@ -222,7 +215,6 @@ mod tests {
         assert!(RandomWalk::new(&path, 3).walks(&[], 0).is_empty());
     }
 
-    /// A triangle 0 1 2 and a path 0 3.
     #[rstest]
     #[case::first_order(1.0, 1.0)]
     #[case::local(0.5, 4.0)]
@@ -258,14 +250,12 @@ mod tests {
         }
     }
 
-    /// Repeated edges count repeatedly.
     #[test]
     fn uniform_steps_reach_neighbors_as_often() {
         let graph = Graph::from_edges(4, [(1, 0), (2, 0), (3, 0), (3, 0)]).unwrap();
         let walks = RandomWalk::new(&graph, 1).walks(&[0; 8000], 3);
         let mut counts = [0; 4];
         walks.chunks_exact(2).for_each(|walk| counts[walk[1] as usize] += 1);
-        // Expected 2000 twice, 4000; standard deviations 39 and 45.
         let near = |count: i32, expected: i32| (count - expected).abs() < 230;
         assert!(near(counts[1], 2000) && near(counts[2], 2000) && near(counts[3], 4000));
     }

@@ -1,14 +1,13 @@
-//! Errors of state dicts.
 use std::path::{Path, PathBuf};
 
 use burn::tensor::DType;
 use sparsek::io::text;
 
-/// Why weights were not read or written.
+/// State dict error.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StateDictError {
-    /// The extension names no format that is read, or written.
+    /// Unsupported extension.
     #[error("{}: expected the extension {expected}", shown(file))]
     Extension {
         /// File.
@@ -16,78 +15,78 @@ pub enum StateDictError {
         /// Extensions.
         expected: &'static str,
     },
-    /// Missing, unreadable or malformed file.
+    /// Unreadable file.
     #[error("{}: {}", shown(file), text::clean(reason))]
     Read {
         /// File.
         file: PathBuf,
-        /// What is wrong.
+        /// Reason.
         reason: String,
     },
-    /// The file was not written.
+    /// Unwritable file.
     #[error("{}: {}", shown(file), text::clean(reason))]
     Write {
         /// File.
         file: PathBuf,
-        /// What is wrong.
+        /// Reason.
         reason: String,
     },
-    /// Tensors of the model that the file lacks, or the reverse.
+    /// Unmatched tensors.
     #[error("{}", named(missing, unused))]
     Names {
-        /// Names that the model has and the file lacks.
+        /// Missing names.
         missing: Vec<String>,
-        /// Names that the file has and the model lacks.
+        /// Unused names.
         unused: Vec<String>,
     },
-    /// A tensor of another shape than the model's.
+    /// Wrong shape.
     #[error("{}: expected the shape {expected:?}, found {found:?}", text::clean(name))]
     Shape {
-        /// Name in the file.
+        /// Name.
         name: String,
-        /// Shape in PyG's orientation.
+        /// Shape in PyG.
         expected: Vec<usize>,
-        /// Shape in the file.
+        /// Stored shape.
         found: Vec<usize>,
     },
-    /// A type that does not convert to the model's.
+    /// Inconvertible type.
     #[error("{}: {found:?} does not convert to {expected:?}", text::clean(name))]
     Dtype {
-        /// Name in the file.
+        /// Name.
         name: String,
-        /// Type of the parameter.
+        /// Parameter type.
         expected: DType,
-        /// Type in the file.
+        /// Stored type.
         found: DType,
     },
-    /// A number that the model's configuration sets otherwise, such as the eps of GIN.
+    /// Differing constant.
     #[error("{}: the model is configured for {expected}, found {found}", text::clean(name))]
     Constant {
-        /// Name in the file.
+        /// Name.
         name: String,
-        /// Value in the model.
+        /// Model value.
         expected: f64,
-        /// Value in the file.
+        /// Stored value.
         found: f64,
     },
-    /// Two tensors that the model shares, with different values.
+    /// Differing shared tensors.
     #[error("{} and {} differ, but the model shares them", text::clean(first), text::clean(second))]
     Shared {
-        /// Name in the file.
+        /// First name.
         first: String,
-        /// Name in the file.
+        /// Second name.
         second: String,
     },
-    /// Two tensors of the model under one name.
+    /// Repeated name.
     #[error("two tensors of the model have the name {}", text::clean(name))]
     Duplicate {
         /// Name.
         name: String,
     },
-    /// A layer without a mapping to PyG's.
+    /// Unmapped layer.
     #[error("the weights of {layer} have no mapping to PyG's (at {path:?} in the model)")]
     Layer {
-        /// Fields that lead to it; empty for the model itself.
+        /// Path in the model.
         path: String,
         /// Type.
         layer: String,

@@ -1,4 +1,3 @@
-//! Files of tensors by name.
 use std::{
     collections::{BTreeMap, HashMap},
     path::{Path, PathBuf},
@@ -15,12 +14,12 @@ use super::{error::StateDictError, names::Names};
 
 type Rename<'a> = &'a dyn Fn(&str) -> String;
 
-/// Tensors of one value; several if the model shares them.
+/// Tensors of one value.
 pub type Found = Vec<burn_pack::Tensor>;
 
 pub const ENDINGS: &str = ".safetensors, .pt or .pth";
 
-/// The tensors of a file, unread; none if its name has another ending.
+/// Unread tensors; None for other endings.
 pub fn tensors(path: &Path) -> Option<Result<BTreeMap<String, burn_pack::Tensor>, String>> {
     match extension(path) {
         "safetensors" => {
@@ -35,7 +34,7 @@ pub fn tensors(path: &Path) -> Option<Result<BTreeMap<String, burn_pack::Tensor>
     }
 }
 
-/// Tensors that no parameter has taken.
+/// Tensors left.
 pub struct Reading<'a> {
     file: PathBuf,
     rename: Rename<'a>,
@@ -55,7 +54,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Takes the tensors of the first alternative that the file has; none if it is missing.
+    /// Takes the first alternative, or none.
     pub fn take(&mut self, names: &Names) -> Found {
         for shared in &names.0 {
             let tensors = shared.iter().filter_map(|name| self.left.remove(&(self.rename)(name)));
@@ -74,7 +73,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Fails if a tensor is missing or left.
+    /// Refuses missing or unused tensors.
     pub fn finish(self) -> Result<Matched, StateDictError> {
         let Self { file, left, missing, .. } = self;
         let unused: Vec<String> = left.into_keys().collect();
@@ -85,7 +84,7 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// A file all of whose tensors are taken.
+/// Checked file.
 pub struct Matched {
     file: PathBuf,
 }
@@ -95,7 +94,7 @@ impl Matched {
         StateDictError::Read { file: self.file.clone(), reason }
     }
 
-    /// Checks the shape, converts the type, and compares shared tensors.
+    /// Checks and converts.
     pub fn data(
         &self,
         found: Found,
@@ -127,7 +126,7 @@ impl Matched {
         first.map(|(_, data)| data).ok_or_else(|| self.failed("no tensor".to_string()))
     }
 
-    /// Compares in f32, PyG's type of it.
+    /// Compares in f32.
     pub fn check_constant(&self, found: Found, expected: f64) -> Result<(), StateDictError> {
         let name = found.first().map_or_else(String::new, |tensor| tensor.name.clone());
         let data = self.data(found, &[1], DType::F32)?;
@@ -139,7 +138,7 @@ impl Matched {
     }
 }
 
-/// A safetensors file to be.
+/// Unfinished file.
 pub struct Writing<'a> {
     file: PathBuf,
     rename: Rename<'a>,
@@ -180,7 +179,7 @@ impl<'a> Writing<'a> {
         Ok(())
     }
 
-    /// Adds counts of no batches.
+    /// Adds zero batch counts.
     pub fn add_counts(&mut self, names: &[String]) -> Result<(), StateDictError> {
         let zero = 0i64.to_le_bytes().to_vec();
         names.iter().try_for_each(|name| self.insert(name, (Dtype::I64, Vec::new(), zero.clone())))

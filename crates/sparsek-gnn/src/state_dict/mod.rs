@@ -1,64 +1,44 @@
-//! Weights of PyTorch Geometric: files of a `state_dict`, read and written.
+//! Reads and writes `state_dict` files of PyTorch Geometric.
 //!
-//! [`load_state_dict`] reads what `torch.save(model.state_dict(), "model.pt")` or
-//! `safetensors.torch.save_file(model.state_dict(), "model.safetensors")` wrote.
-//! [`save_state_dict`] writes what
-//! `model.load_state_dict(safetensors.torch.load_file("model.safetensors"))` reads.
+//! [`load_state_dict`] reads what `torch.save` or `safetensors.torch.save_file` wrote from
+//! `model.state_dict()`. [`save_state_dict`] writes for `safetensors.torch.load_file`.
 //!
 //! Names, shapes and orientations are PyG's:
 //!
-//! | here | in PyG |
-//! | --- | --- |
-//! | fields of your own modules | attributes of the same names: `conv1`, `convs.0` |
-//! | [`PlainModel`] | the models `GCN`, `GraphSAGE`, `GAT`, `GIN`; see below |
-//! | [`GcnConv`], [`SgConv`] | `lin.weight`, `lin.bias` or `bias` |
-//! | [`SageConv`] | `lin_l`, `lin_r`, `lin` for `project` |
-//! | [`GatConv`] | `lin` or `lin_src` and `lin_dst`, `att_src`, `att_dst`, `lin_edge`, `att_edge` |
-//! | [`GatV2Conv`] | `lin_l`, `lin_r`, `att`, `lin_edge` |
-//! | [`GinConv`] | `eps`, `nn.lins.0` and `nn.lins.1` (`MLP`); reads `nn.0` and `nn.2` too |
-//! | [`GraphConv`] | `lin_rel`, `lin_root` |
-//! | [`ChebConv`] | `lins.0` and on |
-//! | [`TransformerConv`] | `lin_key`, `lin_query`, `lin_value`, `lin_edge`, `lin_skip` |
-//! | [`RgcnConv`] | `weight`, `comp`, `root` |
-//! | [`GraphNorm`] | `weight`, `bias`, `mean_scale` |
-//! | [`TopkPooling`], [`Set2Set`] | `select.weight`, `lstm` |
-//! | Burn's `Linear`, `BatchNorm`, `LayerNorm`, `GroupNorm` | those of torch |
+//! - your fields: the same, such as `convs.0`
+//! - `PlainModel`: models `GCN`, `GraphSAGE`, `GAT`, `GIN`
+//! - `GcnConv`, `SgConv`: `lin.weight`, `lin.bias` or `bias`
+//! - `SageConv`: `lin_l`, `lin_r`, `lin` for `project`
+//! - `GatConv`: `lin` or `lin_src`, `lin_dst`; `att_src`, `att_dst`, `lin_edge`, `att_edge`
+//! - `GatV2Conv`: `lin_l`, `lin_r`, `att`, `lin_edge`
+//! - `GinConv`: `eps`, `nn.lins.0`, `nn.lins.1` (`MLP`); also reads `nn.0`, `nn.2`
+//! - `GraphConv`: `lin_rel`, `lin_root`
+//! - `ChebConv`: `lins.0`, …
+//! - `TransformerConv`: `lin_key`, `lin_query`, `lin_value`, `lin_edge`, `lin_skip`
+//! - `RgcnConv`: `weight`, `comp`, `root`
+//! - `AppnpConv`, `PairNorm`: no weights
+//! - `GraphNorm`: `weight`, `bias`, `mean_scale`
+//! - `TopkPooling`: `select.weight`
+//! - `Set2Set`: `lstm`
+//! - Burn's `Linear`, `BatchNorm`, `LayerNorm`, `GroupNorm`: torch's
 //!
-//! PyG's `GAT` has as many heads in the last layer (`output_heads`) as in others (`heads`), and its
-//! `GIN` a last network of hidden width `d_output` (`last_hidden`); a [`PlainModel`] configured
-//! otherwise is a `ModuleList` named `convs` there.
+//! PyG's `GAT` has `heads` heads in its last layer too (`output_heads`); its `GIN` ends in a
+//! network of hidden width `d_output` (`last_hidden`). Any other `PlainModel` is a `ModuleList`
+//! named `convs`.
 //!
-//! [`AppnpConv`], [`PairNorm`], dropout and activations have no weights. Layers are recognized by
-//! the names of their types. For modules whose names differ from PyG's, [`load_state_dict_with`]
-//! and [`save_state_dict_with`] take a function from names of the table to names of the file.
+//! Layers are recognized by type name. [`load_state_dict_with`] and [`save_state_dict_with`] map to
+//! other names in the file.
 //!
 //! Not mapped:
 //!
 //! - `HeteroConv`, `PnaConv`, `SagPooling`: [`StateDictError::Layer`].
-//! - Options of PyG that our layers lack, such as `residual`, `beta`, norms and jumping knowledge
-//!   of models, LSTM aggregation: their tensors are unused, hence [`StateDictError::Names`].
-//! - `TransformerConv` with `root_weight=False`: PyG keeps a `lin_skip` that it does not use.
-//!   Remove it before saving there, and load with `strict=False`.
+//! - PyG options that our layers lack, such as `residual`, `beta`, model norms, jumping knowledge,
+//!   LSTM aggregation: [`StateDictError::Names`].
+//! - `TransformerConv` with `root_weight=False`: remove PyG's unused `lin_skip` before saving
+//!   there; load with `strict=False`.
 //!
-//! Weights do not hold a configuration: the model must be configured as PyG's. The `eps` of
-//! [`GinConv`] without training is checked.
-//!
-//! [`AppnpConv`]: crate::nn::AppnpConv
-//! [`ChebConv`]: crate::nn::ChebConv
-//! [`GatConv`]: crate::nn::GatConv
-//! [`GatV2Conv`]: crate::nn::GatV2Conv
-//! [`GcnConv`]: crate::nn::GcnConv
-//! [`GinConv`]: crate::nn::GinConv
-//! [`GraphConv`]: crate::nn::GraphConv
-//! [`GraphNorm`]: crate::nn::GraphNorm
-//! [`PairNorm`]: crate::nn::PairNorm
-//! [`PlainModel`]: crate::nn::PlainModel
-//! [`RgcnConv`]: crate::nn::RgcnConv
-//! [`SageConv`]: crate::nn::SageConv
-//! [`Set2Set`]: crate::nn::Set2Set
-//! [`SgConv`]: crate::nn::SgConv
-//! [`TopkPooling`]: crate::nn::TopkPooling
-//! [`TransformerConv`]: crate::nn::TransformerConv
+//! Files hold weights only: configure the model as PyG's. The untrained `eps` of `GinConv` is
+//! checked.
 
 mod error;
 pub(crate) mod file;
@@ -83,10 +63,8 @@ use self::{
     names::{Contents, Layout, Parameter},
 };
 
-/// Reads weights of PyG into a model of the same architecture.
-///
-/// `path` ends in `.safetensors`, `.pt` or `.pth`; f64, f32, f16 and bf16 become the model's type.
-/// Fails if the model lacks a tensor of the file or the reverse, or if shapes differ.
+/// Reads weights of PyG into a model. `path` ends in `.safetensors`, `.pt` or `.pth`. f64, f32, f16
+/// and bf16 become the model's type. Errors when names or shapes differ.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -120,7 +98,7 @@ pub fn load_state_dict<M: Module>(model: M, path: impl AsRef<Path>) -> Result<M,
     load_state_dict_with(model, path, str::to_string)
 }
 
-/// [`load_state_dict`] of a file whose names are `rename(name)`.
+/// [`load_state_dict`] of a file with names `rename(name)`.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -180,10 +158,8 @@ pub fn load_state_dict_with<M: Module>(
     }
 }
 
-/// Writes weights that PyG reads, as `.safetensors`.
-///
-/// Names, shapes and orientations are PyG's, types the model's. Replaces an existing file when the
-/// new one is whole.
+/// Writes `.safetensors` weights for PyG, in the model's types. Replaces an existing file once
+/// complete.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -204,9 +180,8 @@ pub fn save_state_dict<M: Module>(model: &M, path: impl AsRef<Path>) -> Result<(
     save_state_dict_with(model, path, str::to_string)
 }
 
-/// [`save_state_dict`] with names `rename(name)`.
-///
-/// For a `GINConv` over `Sequential(Linear, ReLU, Linear)`:
+/// [`save_state_dict`] with names `rename(name)`, here for a `GINConv` over
+/// `Sequential(Linear, ReLU, Linear)`:
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -249,7 +224,7 @@ pub fn save_state_dict_with<M: Module>(
     file.finish()
 }
 
-/// Container that burn's adapters transpose in.
+/// Burn's adapters transpose in it.
 const LINEAR: &str = "Struct:Linear";
 
 /// `data` has PyG's shape.
@@ -268,7 +243,7 @@ fn to_burn(parameter: &Parameter, data: TensorData) -> burn_pack::Tensor {
     }
 }
 
-/// Data in PyG's order; the shape is ours unless transposed.
+/// PyG's data; our shape unless transposed.
 fn to_pyg(parameter: &Parameter, tensor: burn_pack::Tensor) -> burn_pack::Tensor {
     match parameter.layout {
         Layout::Transposed => {

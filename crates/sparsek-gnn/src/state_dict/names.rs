@@ -1,4 +1,3 @@
-//! Names and shapes of PyG for the parameters of a model.
 use std::collections::HashSet;
 
 use burn::{
@@ -10,15 +9,14 @@ use burn::{
 use super::error::StateDictError;
 use crate::nn::constant::Constant;
 
-/// Layers whose weights PyG arranges in another way.
+/// PyG arranges these weights otherwise.
 const UNMAPPED: [&str; 3] = ["HeteroConv", "PnaConv", "SagPooling"];
 
-/// A field of batch normalization, and the count that torch has beside it.
+/// Torch counts batches beside it.
 const MEAN: &str = "running_mean";
 const COUNT: &str = "num_batches_tracked";
 
-/// Alternatives, each a list of names that share a value. The first alternative is written, any is
-/// read.
+/// Alternative lists of shared names. Writes the first, reads any.
 pub struct Names(pub Vec<Vec<String>>);
 
 impl Names {
@@ -27,21 +25,20 @@ impl Names {
     }
 }
 
-/// How PyG arranges a parameter.
+/// PyG's arrangement.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Layout {
-    /// As here.
     Same,
-    /// [in, out] here, [out, in] there.
+    /// `[in, out]` here, `[out, in]` there.
     Transposed,
-    /// [heads, width] here, [1, heads, width] there.
+    /// `[heads, width]` here, `[1, heads, width]` there.
     Heads,
-    /// [1, width] here, [width] there.
+    /// `[1, width]` here, `[width]` there.
     Row,
 }
 
 pub struct Parameter {
-    /// Path of burn's collectors.
+    /// Burn's path.
     pub path: String,
     pub names: Names,
     pub layout: Layout,
@@ -62,13 +59,13 @@ impl Parameter {
     }
 }
 
-/// What the state dict of a model holds.
+/// State dict of a model.
 #[derive(Default)]
 pub struct Contents {
     pub parameters: Vec<Parameter>,
     /// Names, values.
     pub constants: Vec<(Names, f64)>,
-    /// Names of torch's counts of batches, which affect no result.
+    /// Torch's batch counts; affect no result.
     pub counts: Vec<String>,
 }
 
@@ -92,7 +89,7 @@ impl Contents {
             contents.parameters.push(Parameter { path, names, layout, shape, dtype });
         }
         for (steps, value) in &walk.constants {
-            // The eps of GIN, unless it is trained.
+            // GIN's eps, unless trained.
             let parent = steps.split_last().map_or_else(String::new, |(_, parents)| path(parents));
             if walk.empty.contains(&joined(&parent, "trained")) {
                 contents.constants.push((walk.names(steps), *value));
@@ -102,7 +99,6 @@ impl Contents {
     }
 }
 
-/// A field of a struct, an element of a list, or a variant of an enum.
 #[derive(Clone)]
 struct Step {
     field: String,
@@ -119,7 +115,6 @@ impl Step {
     }
 }
 
-/// Path of burn's records.
 fn path(steps: &[Step]) -> String {
     let fields: Vec<&str> = steps.iter().map(|step| step.field.as_str()).collect();
     fields.join(".")
@@ -170,7 +165,7 @@ impl Walk {
         Names(alternatives)
     }
 
-    /// Parts of names: alternatives, of values that PyG has several times.
+    /// Alternatives, each with all of PyG's copies.
     fn parts(&self, parents: &[Step], step: &Step) -> Vec<Vec<String>> {
         if step.container.starts_with("Enum:") {
             return vec![vec![String::new()]];
@@ -186,7 +181,7 @@ impl Walk {
         parts.iter().map(owned).collect()
     }
 
-    /// Parts for fields of our layers; none for other fields.
+    /// Empty for other fields.
     fn renamed(&self, parents: &[Step], step: &Step) -> &'static [&'static [&'static str]] {
         let lacks = |field| self.empty.contains(&joined(&path(parents), field));
         let inside = |field| parents.last().is_some_and(|parent| parent.is("Set2Set", field));
@@ -195,7 +190,7 @@ impl Walk {
             ("GcnConv" | "SgConv", "linear") | ("SageConv", "project") => &[&["lin"]],
             ("SageConv", "neighbours") => &[&["lin_l"]],
             ("SageConv", "root") => &[&["lin_r"]],
-            // The second alternative is that of PyG before 2.5.
+            // Second: PyG before 2.5.
             ("GatConv", "linear") if lacks("target_linear") => &[&["lin"], &["lin_src", "lin_dst"]],
             ("GatConv", "linear") => &[&["lin_src"]],
             ("GatConv", "target_linear") => &[&["lin_dst"]],
@@ -211,7 +206,6 @@ impl Walk {
             ("GatV2Conv", "attention") => &[&["att"]],
             ("GinConv", "trained") => &[&["eps"]],
             ("GinConv", "mlp") => &[&["nn"]],
-            // PyG's MLP and torch's Sequential.
             ("GinMlp", "first") => &[&["lins.0"], &["0"]],
             ("GinMlp", "second") => &[&["lins.1"], &["2"]],
             ("GraphConv", "neighbors") => &[&["lin_rel"]],
@@ -264,7 +258,7 @@ impl ModuleVisitor for Walk {
     }
 
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        // Loading replaces values that are not drawn yet.
+        // Loading replaces undrawn values.
         let dtype = match param.is_initialized() {
             true => param.val().dtype(),
             false => param.lazy_device().settings().float_dtype.into(),

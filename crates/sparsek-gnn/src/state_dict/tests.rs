@@ -75,7 +75,7 @@ fn assert_close(found: &[f32], expected: &[f32], tolerance: f32) {
     assert!(error < tolerance, "differs by {error}: {found:?} is not {expected:?}");
 }
 
-/// Removed when dropped, unless `SPARSEK_PYG_SAVED` names one for `models.py --check`.
+/// Kept where `SPARSEK_PYG_SAVED` names it, for `models.py --check`.
 struct Folder {
     path: PathBuf,
     kept: bool,
@@ -136,7 +136,6 @@ fn plain_of(name: &str) -> PlainModelConfig {
     }
 }
 
-/// Loads both files, compares outputs, and compares what is saved with PyG's file.
 fn check<M: Module>(
     name: &str,
     folder: &Folder,
@@ -242,7 +241,6 @@ impl Mixed {
     }
 }
 
-/// The first GIN has a `Sequential` in PyG.
 fn sequential(name: &str) -> String {
     name.replace("gins.0.nn.lins.0", "gins.0.nn.0").replace("gins.0.nn.lins.1", "gins.0.nn.2")
 }
@@ -343,7 +341,6 @@ fn loaded_weights_train(_alone: Alone, device: Device) {
     assert_eq!(gradients.len(), 4);
 }
 
-/// Saving draws weights that nothing has read.
 #[rstest]
 fn fresh_models_are_saved(_alone: Alone, device: Device, folder: Folder) {
     let file = folder.file("fresh.safetensors");
@@ -363,7 +360,6 @@ fn gcn(device: &Device) -> GcnConv {
     GcnConvConfig::new(1, 2).init(device)
 }
 
-/// Of bytes: [2] and [2, 1] in f32.
 const ZEROS: &[u8] = &[0; 8];
 
 #[rstest]
@@ -469,7 +465,6 @@ fn shared_tensors_must_agree(_alone: Alone, device: Device, folder: Folder) {
     let expected = "lin_l.weight and lin_r.weight differ, but the model shares them";
     assert_eq!(error.to_string(), expected);
 
-    // torch's save_model writes shared tensors once.
     save_state_dict(&shared.init(&device), &file).unwrap();
     let bytes = fs::read(&file).unwrap();
     let tensors = SafeTensors::deserialize(&bytes).unwrap().tensors();

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{error::TrainError, metric::Metric};
 use crate::datasets::NodeDataset;
 
-/// How to train.
+/// Training configuration.
 #[derive(Config, Debug, PartialEq)]
 pub struct TrainConfig {
     /// Most epochs.
@@ -19,29 +19,28 @@ pub struct TrainConfig {
     /// L2 penalty added to gradients.
     #[config(default = 0.0)]
     pub weight_decay: f64,
-    /// Stops after this many epochs without a better validation metric.
+    /// Epochs without better validation before stopping.
     pub patience: Option<usize>,
-    /// Seeds parameters, dropout and batches.
+    /// Random seed.
     #[config(default = 0)]
     pub seed: u64,
-    /// Chooses the best epoch. Default: [`Metric::default_for`] the dataset.
+    /// Chooses the best epoch. Default: [`Metric::default_for`].
     pub metric: Option<Metric>,
-    /// Data of each step.
+    /// Data per step.
     #[config(default = "Batching::Full")]
     pub batches: Batching,
-    /// Evaluates in batches too: estimates, since batches lack edges.
+    /// Evaluates in batches, which lack edges.
     #[config(default = false)]
     pub evaluate_batches: bool,
-    /// Arithmetic of layers. Default: [`Precision::Full`].
+    /// Default: [`Precision::Full`].
     pub precision: Option<Precision>,
-    /// Epochs between saves; the last is always saved.
+    /// Epochs between saves; also saves the last.
     #[config(default = 25)]
     pub save_every: usize,
 }
 
 impl TrainConfig {
-    /// Errors for zero epochs, batches without nodes or parts, a learning rate not positive, or a
-    /// negative penalty.
+    /// Errors for values out of range.
     pub fn validate(&self) -> Result<(), TrainError> {
         let bad = |reason: String| Err(TrainError::Config(reason));
         if self.epochs == 0 || self.save_every == 0 {
@@ -59,12 +58,10 @@ impl TrainConfig {
         self.batches.check()
     }
 
-    /// Dtype that layers store, if not that of features and parameters.
     pub(super) fn stored(&self) -> Option<DType> {
         self.precision.unwrap_or_default().stored()
     }
 
-    /// [`TrainError::Config`] where a device lacks the precision.
     pub(super) fn check_device(&self, device: &Device) -> Result<(), TrainError> {
         match self.stored() {
             Some(dtype) if !device.supports_dtype(dtype) => {
@@ -80,20 +77,19 @@ impl TrainConfig {
     }
 }
 
-/// Dtypes of training and evaluation.
+/// Dtypes of layers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Precision {
-    /// The device's float dtype for everything.
+    /// The device's float dtype.
     #[default]
     Full,
-    /// Mixed: layers compute with features, activations, gradients and copies of the parameters in
-    /// bf16; kernels add in f32. Parameters, their updates and the loss, of converted logits, keep
-    /// their dtype. Models with running statistics or frozen parameters are refused.
+    /// Mixed: layers compute in bf16; kernels add in f32. Parameters, updates and loss keep their
+    /// dtype. Refuses models with running statistics or frozen parameters.
     Bf16,
 }
 
 impl Precision {
-    /// Dtype that layers store; None keeps that of features and parameters.
+    /// None: unchanged.
     pub(super) fn stored(self) -> Option<DType> {
         match self {
             Self::Full => None,
@@ -102,32 +98,31 @@ impl Precision {
     }
 }
 
-/// Data of each step.
+/// Data per step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Batching {
-    /// Whole graph, one step per epoch.
+    /// Whole graph per step.
     Full,
-    /// Training nodes and sampled neighbors, reshuffled every epoch. Saved as `Neighbours`.
+    /// Sampled neighborhoods, reshuffled every epoch.
     #[serde(rename = "Neighbours", alias = "Neighbors")]
     Neighbors {
-        /// Sampled per node and hop.
+        /// Neighbors per hop.
         fanouts: Vec<usize>,
         /// Training nodes per step.
         nodes: usize,
     },
-    /// Parts and edges between them, regrouped every epoch. Up to four threads prepare a step each,
-    /// with its graphs on the host.
+    /// Induced parts, regrouped every epoch; up to four threads prepare steps.
     Parts {
-        /// Parts of the graph.
+        /// All parts.
         parts: usize,
         /// Parts per step.
         together: usize,
-        /// Clusters instead of random parts.
+        /// Clustered parts.
         clustered: bool,
     },
 }
 
-/// By hand: the derive cannot rename variants.
+/// The derive cannot rename variants.
 impl Config for Batching {}
 
 impl Batching {

@@ -1,4 +1,3 @@
-//! Features, targets and split masks on a device.
 use std::sync::Arc;
 
 use burn::tensor::{DType, Device, Int, Tensor, TensorData, activation::log_sigmoid, read_sync};
@@ -21,17 +20,16 @@ use crate::{
 
 /// Outside autodiff.
 pub(super) struct DeviceData {
-    /// In the dtype that layers store.
+    /// In the layers' dtype.
     pub(super) features: Tensor<2>,
     wide: DType,
     goal: Goal,
     own: Option<OwnLoss>,
 }
 
-/// A loss of training rows.
 struct OwnLoss {
     loss: Arc<dyn NodeLoss>,
-    /// [training rows] and their labels; None without any.
+    /// None without training rows.
     rows: Option<(Tensor<1, Int>, Targets)>,
     /// Share of all training nodes.
     share: f64,
@@ -42,7 +40,7 @@ impl OwnLoss {
         let Some((rows, targets)) = self.rows.clone() else {
             return sum(logits) * 0.0;
         };
-        // Indices follow the logits into autodiff, where a model is trained.
+        // Indices follow the logits into autodiff.
         let device = logits.device();
         let rows = rows.to_device(&device);
         let targets = match targets {
@@ -55,23 +53,23 @@ impl OwnLoss {
 
 enum Goal {
     Classes {
-        /// [nodes].
+        /// `[nodes]`.
         labels: Tensor<1, Int>,
-        /// [nodes]: the labels of training nodes, else −1.
+        /// Label where training, else −1.
         targets: Tensor<1, Int>,
         /// 1 / count.
         scale: f32,
     },
     Sets {
-        /// [nodes, classes] of 0 and 1.
+        /// `[nodes, classes]`.
         targets: Tensor<2>,
-        /// [nodes, 1]: 1 / (count · classes) at training nodes.
+        /// 1 / (count · classes) where training.
         weights: Tensor<2>,
     },
 }
 
 impl DeviceData {
-    /// The loss sums positions `train` and divides by `count`.
+    /// Sums `train`, divides by `count`.
     pub(super) fn new(
         data: &NodeDataset,
         nodes: Option<&[u32]>,
@@ -143,7 +141,7 @@ impl DeviceData {
         Self { features, wide, goal, own }
     }
 
-    /// [1]: cross-entropy, binary per class for sets, unless the loss is the caller's.
+    /// `[1]`.
     pub(super) fn loss(&self, logits: Tensor<2>) -> Tensor<1> {
         let logits = self.widened(logits);
         if let Some(own) = &self.own {
@@ -161,7 +159,6 @@ impl DeviceData {
 }
 
 impl DeviceData {
-    /// Logits in the dtype that the loss and metrics take.
     pub(super) fn widened(&self, logits: Tensor<2>) -> Tensor<2> {
         match logits.dtype() == self.wide {
             true => logits,
@@ -170,13 +167,12 @@ impl DeviceData {
     }
 }
 
-/// Checks dataset, scores and model.
 pub(super) fn check_memory(
     config: &TrainConfig,
     model: &impl NodeModelConfig,
     data: &NodeDataset,
 ) -> Result<(), TrainError> {
-    // Batches need less; how much is unknown.
+    // Batches need less.
     let batched = config.batches != Batching::Full;
     let nodes = match batched && config.evaluate_batches {
         true => 0,
@@ -198,7 +194,7 @@ pub(super) fn check_memory(
 
 pub(super) struct Splits {
     score: Score,
-    /// [nodes, 3]: 1 at the node's split.
+    /// `[nodes, 3]`: 1 at the split.
     masks: Tensor<2>,
     sizes: [usize; 3],
 }
@@ -220,8 +216,7 @@ impl Splits {
         }
     }
 
-    /// One small read, or all logits for ROC-AUC and metrics of the caller. Counts are exact below
-    /// 2^24.
+    /// Counts are exact below 2^24.
     pub(super) async fn measure(
         &self,
         host: &NodeDataset,
@@ -256,13 +251,13 @@ impl Splits {
     }
 }
 
-/// Contiguous; GPUs pad the rows of uploaded matrices, which elementwise operations keep.
+/// Contiguous: elementwise operations would keep upload padding.
 fn upload(values: Vec<f32>, shape: [usize; 2], device: &Device) -> Tensor<2> {
     let values = TensorData::new(values, [shape[0] * shape[1]]);
     Tensor::<1>::from_data(values, device).reshape(shape)
 }
 
-/// Of all elements, [1], in a fixed order.
+/// `[1]`, in a fixed order.
 fn sum(x: Tensor<2>) -> Tensor<1> {
     column_sums(column_sums(x).unsqueeze_dim(1))
 }

@@ -1,4 +1,3 @@
-//! Device checks and the collective sum.
 use burn::{
     backend::Device as _,
     tensor::{
@@ -14,7 +13,7 @@ use super::{
 };
 
 impl TrainConfig {
-    /// Errors unless these devices can train together.
+    /// Errors unless devices can train together.
     pub fn check_devices(&self, devices: &[Device]) -> Result<(), TrainError> {
         Ok(check(&self.batches, devices)?)
     }
@@ -70,18 +69,16 @@ pub(super) fn has_collectives(device: &Device) -> bool {
     }
 }
 
-/// Tensors per device to sums.
 pub(super) type Sum = fn(Vec<Tensor<1>>, &[Device]) -> Vec<Tensor<1>>;
 
-/// Burn's `all_reduce` (NCCL on CUDA), one tensor at a time. Asks all devices before awaiting any:
-/// one may block until all join.
+/// Asks all before awaiting any: one may block until all join.
 pub(super) fn sum_over_devices(each: Vec<Tensor<1>>, devices: &[Device]) -> Vec<Tensor<1>> {
     let ask = |tensor| all_reduce(tensor, ReduceOperation::Sum, devices.to_vec());
     let sums: Vec<_> = each.into_iter().map(ask).collect();
     sums.into_iter().map(CollectiveTensor::resolve).collect()
 }
 
-/// Sums ones, to find broken groups early.
+/// Finds broken groups early.
 pub(super) fn join(devices: &[Device], sum: Sum) -> Result<(), TrainError> {
     let ones = devices.iter().map(|device| Tensor::ones([1], device));
     let wanted = devices.len() as f32;

@@ -1,4 +1,3 @@
-//! Epochs and evaluation.
 use std::sync::Arc;
 
 use burn::tensor::{Device, Tensor, read_sync};
@@ -30,17 +29,15 @@ pub(super) struct Engine<'a> {
     loss: Option<Arc<dyn NodeLoss>>,
     score: Score,
     device: Device,
-    /// All nodes, unless everything is batched.
+    /// None when everything is batched.
     whole: Option<DeviceData>,
     splits: Option<Splits>,
     parts: Option<Arc<Parts>>,
 }
 
-/// The parts that batches are induced by.
 struct Parts {
     graph: Graph,
     partition: Partition,
-    /// Whether each node trains.
     trains: Vec<bool>,
 }
 
@@ -80,7 +77,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Also returns the mean loss [1], outside autodiff and unread.
+    /// Also returns the unread mean loss.
     pub(super) fn epoch<M: NodeModel>(
         &self,
         replicas: Replicas<M>,
@@ -113,7 +110,6 @@ impl<'a> Engine<'a> {
         Ok(running)
     }
 
-    /// One batch and its training positions per device.
     fn step<M: NodeModel>(
         &self,
         (replicas, sum): (Replicas<M>, Tensor<1>),
@@ -140,7 +136,6 @@ impl<'a> Engine<'a> {
         Ok((replicas, sum + loss * part))
     }
 
-    /// A batch per device of each step, made ahead; `rng` shuffles the parts, to train.
     fn induced(&self, devices: usize, rng: Option<&mut Xoshiro256PlusPlus>) -> Ahead<PartsPlan> {
         let parts = self.parts.clone().expect("batches of parts");
         let mut order: Vec<usize> = (0..parts.partition.parts()).collect();
@@ -161,7 +156,7 @@ impl<'a> Engine<'a> {
         Ahead::new(PartsPlan { parts, trains, steps }, count, default_workers(), 1)
     }
 
-    /// Without dropout; full-graph evaluation computes a missing `loss`.
+    /// Full-graph evaluation computes a missing `loss`.
     pub(super) fn measure<M: NodeModel>(
         &self,
         model: &M,
@@ -231,16 +226,14 @@ impl<'a> Engine<'a> {
     }
 }
 
-/// The steps of an epoch: parts per device.
+/// Steps of parts per device.
 struct PartsPlan {
     parts: Arc<Parts>,
-    /// Whether to list training positions.
     trains: bool,
     steps: Vec<Vec<Vec<usize>>>,
 }
 
 impl Plan for PartsPlan {
-    /// A batch and its training positions per device.
     type Item = Vec<(Batch, Vec<u32>)>;
     type Scratch = ();
 

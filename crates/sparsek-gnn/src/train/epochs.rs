@@ -1,4 +1,3 @@
-//! Epoch by epoch training.
 use burn::{
     module::Module,
     tensor::{Device, Tensor},
@@ -10,8 +9,8 @@ use super::{
 };
 use crate::{nn::NodeModelConfig, random};
 
-/// A model in training, for custom loops, from [`Trainer::start`](super::Trainer::start). The first
-/// epoch uploads the graph ([`Graph::adjacency`](crate::Graph::adjacency)).
+/// Custom training loop, from [`Trainer::start`](super::Trainer::start). The first epoch uploads
+/// the graph.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -43,8 +42,8 @@ pub struct Epochs<'a, C: NodeModelConfig> {
 }
 
 impl<C: NodeModelConfig> Epochs<'_, C> {
-    /// Runs an epoch; returns the mean loss before each step, `[1]`, outside autodiff. Full batches
-    /// read nothing, so the epoch may still be running.
+    /// Runs an epoch, asynchronously for full batches. Returns the mean loss before each step,
+    /// `[1]`, outside autodiff.
     pub fn step(&mut self) -> Tensor<1> {
         self.advance().expect("one device waits for no other")
     }
@@ -67,12 +66,12 @@ impl<C: NodeModelConfig> Epochs<'_, C> {
         self.replicas().model()
     }
 
-    /// Loss and metrics without dropout; [`TrainError::Device`] when unreadable.
+    /// Evaluates without dropout.
     pub fn evaluate(&self) -> Result<Evaluation, TrainError> {
         self.engine.measure(&self.model().valid(), None)
     }
 
-    /// [`evaluate`](Epochs::evaluate) where reads cannot block, as in a browser.
+    /// [`evaluate`](Epochs::evaluate) without blocking, as browsers need.
     pub async fn evaluate_async(&self) -> Result<Evaluation, TrainError> {
         self.engine.measure_async(&self.model().valid(), None).await
     }

@@ -4,17 +4,17 @@ use sparsek::io::text;
 
 use crate::nn::ModelError;
 
-/// Why training or evaluation fails.
+/// Training error.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TrainError {
-    /// Configuration out of range.
+    /// Invalid configuration.
     #[error("{0}")]
     Config(String),
-    /// The model cannot be built.
+    /// Invalid model.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// Model and dataset disagree.
+    /// Mismatched dataset.
     #[error("the model takes {model}, but {dataset} has {found}")]
     Mismatch {
         /// Model sizes.
@@ -24,7 +24,7 @@ pub enum TrainError {
         /// Dataset sizes.
         found: String,
     },
-    /// A split has no nodes.
+    /// Empty split.
     #[error("the {split} split of {dataset} is empty")]
     EmptySplit {
         /// Split.
@@ -32,7 +32,7 @@ pub enum TrainError {
         /// Dataset name.
         dataset: String,
     },
-    /// The loss is not finite.
+    /// Non-finite loss.
     #[error("the loss is {loss} in epoch {epoch}; try a smaller learning rate")]
     Diverged {
         /// Epoch, from 1.
@@ -40,7 +40,7 @@ pub enum TrainError {
         /// Loss.
         loss: f64,
     },
-    /// Unreadable or unwritable checkpoint file.
+    /// Checkpoint error.
     #[error("{}: {reason}", text::clean(&file.display().to_string()))]
     Checkpoint {
         /// File.
@@ -48,18 +48,18 @@ pub enum TrainError {
         /// Reason.
         reason: String,
     },
-    /// The devices cannot train together.
+    /// Incompatible devices.
     #[error(transparent)]
     Devices(#[from] DevicesError),
-    /// The device failed.
+    /// Device failure.
     #[error("the device failed: {0}")]
     Device(String),
-    /// The receiver of progress failed.
+    /// Progress failure.
     #[error("cannot report progress: {0}")]
     Progress(#[from] std::io::Error),
 }
 
-/// Why devices cannot train together.
+/// Unfit devices.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DevicesError {
@@ -77,16 +77,16 @@ pub enum DevicesError {
     Kinds {
         /// First device.
         first: String,
-        /// One of another kind.
+        /// Other device.
         device: String,
     },
-    /// The batching makes no parts.
+    /// Batching without parts.
     #[error("{devices} devices need batches of graph parts, to share among them")]
     Batching {
         /// Devices.
         devices: usize,
     },
-    /// Parts do not divide evenly.
+    /// Uneven parts.
     #[error("{parts} parts do not divide evenly among {devices} devices")]
     Parts {
         /// Parts.
@@ -94,7 +94,7 @@ pub enum DevicesError {
         /// Devices.
         devices: usize,
     },
-    /// No collective operations.
+    /// No collectives.
     #[error(
         "{device} has no collective operations, which several devices need; \
          CUDA has them with NCCL (libnccl.so)"

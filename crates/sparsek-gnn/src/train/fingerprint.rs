@@ -5,11 +5,10 @@ use sha2::{Digest, Sha256};
 
 use crate::datasets::{Labels, NodeDataset};
 
-/// Dataset options, such as `features` and `standard`, that [`Trainer`](super::Trainer) compares on
-/// resumption.
+/// Dataset options that [`Trainer`](super::Trainer) compares on resumption.
 pub type Preparation = BTreeMap<String, String>;
 
-/// Hashes of all that training uses of a dataset, except its name.
+/// Dataset hashes, without the name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fingerprint {
@@ -20,7 +19,7 @@ pub struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// Hashes the whole dataset.
+    /// Hashes a dataset.
     pub fn of(data: &NodeDataset) -> Self {
         let pattern = data.graph().pattern();
         let graph = Hash::new()

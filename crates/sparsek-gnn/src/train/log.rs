@@ -1,4 +1,3 @@
-//! The JSON-lines log of runs.
 use std::{
     collections::{HashMap, HashSet},
     fs::File,
@@ -15,7 +14,7 @@ use super::{checkpoint::RunId, types::EpochReport};
 /// Last line of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunSummary {
-    /// Always true; epoch lines lack it.
+    /// Always true.
     pub summary: bool,
     /// Such as `flex`.
     pub backend: String,
@@ -47,26 +46,25 @@ pub struct RunSummary {
     pub most_epochs: usize,
     /// Epochs run.
     pub epochs: usize,
-    /// Best epoch by validation.
+    /// Best epoch.
     pub best_epoch: usize,
     /// Its validation metric.
     pub val: f64,
-    /// Its test metric: the result.
+    /// Its test metric.
     pub test: f64,
-    /// Median milliseconds, evaluation included.
+    /// Median milliseconds.
     pub ms_per_epoch: f64,
-    /// Seconds of all epochs.
+    /// Total seconds.
     pub seconds: f64,
-    /// All that decides the result, or empty.
+    /// Full configuration.
     #[serde(default)]
     pub configuration: String,
 }
 
-/// A JSON-lines log: a line per epoch, then a [`RunSummary`]; run ids let a file hold several runs.
+/// JSON-lines log: a line per epoch, then a [`RunSummary`]. Run ids separate runs.
 ///
-/// Each line is one appending write. After a truncated line, the next starts fresh and readers skip
-/// the fragment. Resumed runs log each epoch once: lines already present are not repeated. Errors
-/// name the file.
+/// Each line is one appending write. Readers skip truncated lines. Resumed runs log each epoch
+/// once.
 #[derive(Debug)]
 pub struct RunLog {
     file: File,
@@ -83,8 +81,7 @@ struct Written {
 }
 
 impl RunLog {
-    /// Opens a log at its end, or creates it. Errors name the file; [`ErrorKind::InvalidData`] for
-    /// a file that is not a log, left unchanged.
+    /// Opens or creates a log. [`ErrorKind::InvalidData`] for other files, left unchanged.
     pub fn open(path: impl Into<PathBuf>) -> io::Result<Self> {
         let path = path.into();
         let regular = path.metadata().map_or(true, |found| found.is_file());
@@ -108,7 +105,7 @@ impl RunLog {
         Ok(Self { file, path, regular, run: None, written })
     }
 
-    /// Summaries, none without a file; errors as [`RunLog::open`].
+    /// Reads summaries; none without a file.
     pub fn summaries(path: impl AsRef<Path>) -> io::Result<Vec<RunSummary>> {
         let path = path.as_ref();
         let file = match sparsek::io::input::open(path) {
@@ -125,7 +122,7 @@ impl RunLog {
         Ok(all)
     }
 
-    /// Sets the run of further lines.
+    /// Sets the current run.
     pub fn begin(&mut self, run: &RunId) {
         self.run = Some(run.to_string());
     }
@@ -150,7 +147,7 @@ impl RunLog {
         Ok(())
     }
 
-    /// Logs the summary unless one of as many epochs exists.
+    /// Logs a summary once.
     pub fn summary(&mut self, summary: &RunSummary) -> io::Result<()> {
         #[derive(Serialize)]
         struct Line<'a> {
@@ -169,7 +166,7 @@ impl RunLog {
         Ok(())
     }
 
-    /// Flushes to disk, to survive power failure.
+    /// Flushes to disk.
     pub fn sync(&self) -> io::Result<()> {
         match self.regular {
             true => self.file.sync_data().map_err(|error| self.named(error)),
@@ -204,7 +201,7 @@ impl RunLog {
     }
 }
 
-/// Longest line in bytes.
+/// In bytes.
 const MAX_LINE: u64 = 1 << 20;
 
 const BEGINNINGS: [&[u8]; 3] = [b"{\"run\":", b"{\"activation\":", b"{\"summary\":"];

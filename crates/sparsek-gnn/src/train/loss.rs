@@ -1,4 +1,3 @@
-//! Losses of training nodes.
 use std::fmt::Debug;
 
 use burn::{
@@ -9,12 +8,12 @@ use burn::{
 use super::{error::TrainError, json::to_json};
 use crate::datasets::{Labels, NodeDataset};
 
-/// Labels of rows, on the device.
+/// Labels of rows.
 #[derive(Clone, Debug)]
 pub enum Targets {
-    /// `[rows]`: one class per row.
+    /// Classes, `[rows]`.
     Classes(Tensor<1, Int>),
-    /// `[rows, classes]`: 1 for each class of a row, else 0.
+    /// `[rows, classes]` of 0 and 1.
     Sets(Tensor<2, Int>),
 }
 
@@ -46,16 +45,16 @@ pub enum Targets {
 /// }
 /// ```
 pub trait NodeLoss: Debug + Send + Sync {
-    /// Identifies the loss and its settings; resumption compares it.
+    /// Name with settings; resumption compares it.
     fn name(&self) -> String;
 
-    /// Refuses datasets that it cannot take. Default: none.
+    /// Refuses unsuitable datasets. Default: none.
     fn check(&self, data: &NodeDataset) -> Result<(), TrainError> {
         let _ = data;
         Ok(())
     }
 
-    /// Mean over rows: logits `[rows, classes]` → `[1]`. Rows are training nodes, at least one.
+    /// Mean over training nodes, at least one: logits `[rows, classes]` → `[1]`.
     fn forward(&self, logits: Tensor<2>, targets: Targets) -> Tensor<1>;
 }
 
@@ -76,7 +75,6 @@ impl NodeLoss for CrossEntropyLossConfig {
     }
 }
 
-/// With `logits` true, as models give logits.
 impl NodeLoss for BinaryCrossEntropyLossConfig {
     fn name(&self) -> String {
         format!("binary cross-entropy {}", to_json(self))

@@ -1,4 +1,3 @@
-//! Metrics of class scores.
 use std::fmt::Debug;
 
 use burn::config::Config;
@@ -9,15 +8,15 @@ use crate::{
     ranking::roc_auc,
 };
 
-/// Metric of a split; larger is better.
+/// Split metric; larger is better.
 #[derive(Config, Copy, Debug, PartialEq, Eq)]
 pub enum Metric {
-    /// Share of nodes whose class scores greatest; for one class per node.
+    /// Share of correct nodes; not for sets.
     Accuracy,
-    /// 2 TP / (2 TP + FP + FN) over nodes and classes; scores above 0 predict; for sets.
+    /// 2 TP / (2 TP + FP + FN) over nodes and classes. Scores above 0 predict; for sets.
     MicroF1,
-    /// Area under the ROC curve: the chance that a node of a class outscores others, ties counting
-    /// half, averaged over classes with both. Two exclusive classes use the score difference.
+    /// Area under the ROC curve, ties counting half, averaged over classes with both kinds. Two
+    /// exclusive classes use the score difference.
     RocAuc,
 }
 
@@ -66,16 +65,16 @@ impl Metric {
 /// }
 /// ```
 pub trait NodeMetric: Debug + Send + Sync {
-    /// Identifies the metric and its settings; resumption compares it.
+    /// Name with settings; resumption compares it.
     fn name(&self) -> String;
 
-    /// Refuses datasets that it cannot score. Default: none.
+    /// Refuses unsuitable datasets. Default: none.
     fn check(&self, data: &NodeDataset) -> Result<(), TrainError> {
         let _ = data;
         Ok(())
     }
 
-    /// Score of `nodes`; `logits` has a row per dataset node. NaN when undefined.
+    /// Scores `nodes`; `logits` covers the dataset. NaN when undefined.
     fn score(&self, logits: &[f32], data: &NodeDataset, nodes: &[u32]) -> f64;
 }
 

@@ -1,8 +1,7 @@
-//! Training of node classifiers, full or batched, on one device or several.
+//! Training of node classifiers.
 //!
-//! [`train`] runs Adam and reports the test [`Metric`] of the epoch that validates best; a
-//! [`CheckpointDir`] makes it resumable. A [`Trainer`] takes other losses, optimizers, schedules
-//! and metrics. `engine` takes steps, `replicas` keeps devices equal, `run` is the loop.
+//! [`train`] runs Adam and reports the test [`Metric`] of the best validation epoch.
+//! [`CheckpointDir`] makes it resumable; [`Trainer`] replaces its parts.
 mod checkpoint;
 mod config;
 mod data;

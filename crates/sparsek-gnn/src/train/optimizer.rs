@@ -1,5 +1,4 @@
-//! Optimizers. The default is Adam (Kingma and Ba, ICLR 2015) with one launch per parameter; its
-//! state is Burn's.
+//! Adam takes one launch per parameter and keeps Burn's state.
 use std::fmt::Debug;
 
 use burn::{
@@ -23,16 +22,16 @@ const BETA_1: f32 = 0.9;
 const BETA_2: f32 = 0.999;
 const EPSILON: f32 = 1e-8;
 
-/// Configuration of an optimizer, for [`Trainer::with_optimizer`](super::Trainer::with_optimizer).
-/// Burn's are: Adam, AdamW, AdaGrad, Adan, Lamb, Lion, RmsProp and Sgd.
+/// Optimizer for [`Trainer::with_optimizer`](super::Trainer::with_optimizer): Burn's Adam, AdamW,
+/// AdaGrad, Adan, Lamb, Lion, RmsProp or Sgd.
 pub trait OptimizerConfig: Config + Debug + Send + Sync + 'static {
-    /// Optimizer that it configures.
+    /// Its optimizer.
     type Optimizer: Optimizer;
 
-    /// Name in checkpoints; resumption compares it and the configuration.
+    /// Name; resumption compares it.
     fn name(&self) -> String;
 
-    /// Builds the optimizer, without gradient clipping.
+    /// Builds it without gradient clipping.
     fn build(&self) -> Self::Optimizer;
 }
 
@@ -63,7 +62,6 @@ optimizers! {
     SgdConfig => Sgd,
 }
 
-/// Type-erased [`OptimizerConfig`].
 pub(super) trait AnyOptimizer: Debug + Send + Sync {
     fn optimizer(&self, device: &Device, clipping: Option<GradientClipping>) -> ModuleOptimizer;
 
@@ -104,7 +102,7 @@ struct Adam {
 }
 
 impl Adam {
-    /// Factors of step `time`, from 1.
+    /// `time` counts from 1.
     fn factors(&self, lr: LearningRate, time: usize) -> AdamFactors {
         let time = time as i32;
         let correction = (1.0 - BETA_2.powi(time)).sqrt();
@@ -145,7 +143,7 @@ impl Optimizer for Adam {
     }
 }
 
-/// Burn 0.22.1 restores state on `Device::default()`, which may not exist: replaces the device.
+/// Burn 0.22.1 restores state on `Device::default()`, which may not exist.
 struct Located<O> {
     optimizer: O,
     device: Device,

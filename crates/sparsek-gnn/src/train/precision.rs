@@ -1,17 +1,15 @@
-//! Mixed precision: copies of a model in another dtype.
 use burn::{
     module::{Module, ModuleMapper, ModuleVisitor, Param},
     optim::GradientsParams,
     tensor::{DType, Tensor},
 };
 
-/// A copy of a model whose parameters, of the same ids, are of a dtype.
+/// Keeps parameter ids.
 pub(super) fn copy_in<M: Module>(model: &M, dtype: DType) -> M {
     model.clone().map(&mut Conversion(dtype))
 }
 
-/// Whether a model holds numbers that no gradient reaches: copies share the running statistics of
-/// normalization with the model, so they cannot have another dtype.
+/// Copies share untrained numbers, such as running statistics.
 pub(super) fn has_untrained<M: Module>(model: &M) -> bool {
     let mut found = Untrained(false);
     model.visit(&mut found);
@@ -34,7 +32,7 @@ impl ModuleMapper for Conversion {
             if !before.device().is_autodiff() {
                 return before.cast(self.0);
             }
-            // A leaf, so that its gradient has its dtype.
+            // A leaf's gradient has its dtype.
             let trained = before.is_require_grad();
             let copy = Tensor::from_inner(before.without_autodiff().cast(self.0));
             copy.set_require_grad(trained)
@@ -42,7 +40,6 @@ impl ModuleMapper for Conversion {
     }
 }
 
-/// Converts the gradients of a copy to the dtypes of the model's parameters.
 pub(super) fn gradients_for<M: Module>(model: &M, gradients: GradientsParams) -> GradientsParams {
     let mut converted = GradientConversion(gradients);
     model.visit(&mut converted);

@@ -1,23 +1,22 @@
-//! The MaxK-GNN paper's settings.
 use super::metric::Metric;
 use crate::nn::Architecture;
 
-/// A dataset of the paper.
+/// Dataset of the paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preset {
     /// Reddit.
     Reddit,
     /// Flickr.
     Flickr,
-    /// Yelp, with sets of classes.
+    /// Yelp.
     Yelp,
     /// ogbn-products.
     Products,
-    /// ogbn-proteins, with sets of classes.
+    /// ogbn-proteins.
     Proteins,
 }
 
-/// Settings for Adam without weight decay, evaluated every epoch.
+/// Settings for Adam without weight decay.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PresetSettings {
     /// Convolutions.
@@ -30,7 +29,7 @@ pub struct PresetSettings {
     pub dropout: f64,
     /// Epochs.
     pub epochs: usize,
-    /// Whether nodes get self-loops.
+    /// Adds self-loops.
     pub self_loops: bool,
     /// Metric.
     pub metric: Metric,
@@ -70,7 +69,7 @@ impl Preset {
         PresetSettings { layers, hidden, lr, dropout, epochs, self_loops, metric }
     }
 
-    /// Name on the command line.
+    /// Command-line name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Reddit => "reddit",

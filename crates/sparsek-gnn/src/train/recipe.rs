@@ -1,4 +1,3 @@
-//! Replaceable parts of a run.
 use std::sync::Arc;
 
 use burn::{
@@ -23,7 +22,7 @@ use super::{
 };
 use crate::datasets::NodeDataset;
 
-/// None: the default of the configuration.
+/// None is the configuration's default.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Recipe {
     pub(super) loss: Option<Arc<dyn NodeLoss>>,
@@ -54,12 +53,10 @@ impl RecipeRecord {
         *self == Self::default()
     }
 
-    /// Whether the optimizer is not the default.
     pub(super) fn has_optimizer(&self) -> bool {
         self.optimizer.is_some()
     }
 
-    /// Names of parts that differ.
     pub(super) fn differences(&self, other: &Self) -> Vec<&'static str> {
         let parts = [
             ("loss", self.loss == other.loss),
@@ -92,7 +89,6 @@ impl Recipe {
     }
 }
 
-/// Learning rates of epochs.
 pub(super) enum Rates {
     Constant(f64),
     Scheduled(ModuleLrScheduler),
@@ -122,7 +118,6 @@ impl Rates {
     }
 }
 
-/// Splits are scored on the device where the built-in metric allows it.
 #[derive(Clone, Debug)]
 pub(super) enum Score {
     BuiltIn(Metric),
@@ -137,7 +132,6 @@ impl Score {
         }
     }
 
-    /// Of the training, validation and test nodes.
     pub(super) fn splits(&self, logits: &[f32], data: &NodeDataset) -> [f64; 3] {
         let metric: &dyn NodeMetric = match self {
             Self::BuiltIn(metric) => metric,

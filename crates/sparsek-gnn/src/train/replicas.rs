@@ -18,21 +18,20 @@ use crate::{
     nn::{NodeModel, NodeModelConfig},
 };
 
-/// Bitwise equal models, one per device: the first steps with all gradients and shares its
-/// parameters. Independent steps would drift, as devices may fuse and round differently.
+/// Bitwise equal models, one per device. The first steps for all: independent steps may drift.
 pub(super) struct Replicas<M> {
     /// Outside autodiff.
     devices: Vec<Device>,
     models: Vec<M>,
     optimizer: ModuleOptimizer,
     sum: Sum,
-    /// Dtype of the copies that take steps.
+    /// Dtype of stepping copies.
     stored: Option<DType>,
 }
 
 pub(super) struct Share<'a> {
     pub(super) graph: &'a Graph,
-    /// The loss weighs its share of training nodes.
+    /// Weighs by training nodes.
     pub(super) data: &'a DeviceData,
 }
 
@@ -88,8 +87,7 @@ impl<M: NodeModel> Replicas<M> {
         Ok((record(self.model().clone())?, optimizer))
     }
 
-    /// Also returns the mean loss [1] before the step, on the first device, outside autodiff and
-    /// unread.
+    /// Also returns the unread mean loss, on the first device.
     pub(super) fn step(
         mut self,
         lr: f64,
@@ -102,7 +100,7 @@ impl<M: NodeModel> Replicas<M> {
             let own = StepResult::new(model, share, self.stored);
             if several {
                 lists.push(flatten(model, &own.gradients, Some(own.loss.clone())));
-                // Operations draw from one random stream when run, so flush each device in turn.
+                // Operations draw random numbers when run: flush in turn.
                 let flushed = device.flush();
                 flushed.map_err(|error| TrainError::Device(error.to_string()))?;
             }
@@ -119,7 +117,7 @@ impl<M: NodeModel> Replicas<M> {
         Ok((self.shared()?, first.loss))
     }
 
-    /// Copies the first model: a sum with zeros elsewhere.
+    /// Sums with zeros elsewhere.
     fn shared(self) -> Result<Self, TrainError> {
         if self.models.len() == 1 {
             return Ok(self);
@@ -138,7 +136,6 @@ impl<M: NodeModel> Replicas<M> {
         Ok(Self { models: models.collect(), ..self })
     }
 
-    /// Errors unless models are bitwise equal; `when` completes the message.
     pub(super) fn check_equal(&self, when: &str) -> Result<(), TrainError> {
         if self.models.len() == 1 {
             return Ok(());
@@ -172,7 +169,6 @@ pub(super) fn record<M: NodeModel>(model: M) -> Result<Bytes, TrainError> {
     bytes.map_err(|error| TrainError::Device(error.to_string()))
 }
 
-/// Different lengths would hang the collective.
 fn same_length(lists: Vec<Tensor<1>>) -> Result<Vec<Tensor<1>>, TrainError> {
     match lists.windows(2).all(|two| two[0].dims() == two[1].dims()) {
         true => Ok(lists),
@@ -182,7 +178,7 @@ fn same_length(lists: Vec<Tensor<1>>) -> Result<Vec<Tensor<1>>, TrainError> {
 
 struct StepResult {
     gradients: GradientsParams,
-    /// [1], outside autodiff.
+    /// `[1]`, outside autodiff.
     loss: Tensor<1>,
 }
 
@@ -222,11 +218,10 @@ fn with_parameters<M: Module>(model: M, values: GradientsParams) -> M {
     model.map(&mut ParameterWriter(values))
 }
 
-/// Padding unit of flat lists: Burn's `all_reduce` sums the whole buffer, and unequal lengths mix
-/// up or hang.
+/// Burn's `all_reduce` sums whole buffers; unequal lengths mix up or hang.
 const BLOCK: usize = 256;
 
-/// In parameter order; f64 if any is, else f32, exact for smaller types.
+/// In parameter order; f64 if any is, else f32.
 fn flatten<M: Module>(model: &M, values: &GradientsParams, last: Option<Tensor<1>>) -> Tensor<1> {
     let mut pieces = GradientPieces { values, found: Vec::new() };
     model.visit(&mut pieces);

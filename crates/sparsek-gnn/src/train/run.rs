@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{datasets::NodeDataset, nn::NodeModelConfig};
 
-/// Trains from random parameters, without a checkpoint.
+/// Trains without a checkpoint.
 pub fn train<C: NodeModelConfig>(
     config: &TrainConfig,
     model: &C,
@@ -35,7 +35,7 @@ pub fn train<C: NodeModelConfig>(
     Trainer::new(config, model, data)?.run(device, progress)
 }
 
-/// Trains on several devices; see [`Trainer::run_on`].
+/// [`Trainer::run_on`] without a checkpoint.
 pub fn train_on<C: NodeModelConfig>(
     config: &TrainConfig,
     model: &C,
@@ -46,11 +46,10 @@ pub fn train_on<C: NodeModelConfig>(
     Trainer::new(config, model, data)?.run_on(devices, progress)
 }
 
-/// A validated training run, ready to start.
+/// A validated training run.
 ///
-/// The loss is the mean cross-entropy of training nodes, binary per class for sets. Each epoch
-/// takes an Adam step (Kingma and Ba, ICLR 2015), or one per batch, then evaluates all nodes with a
-/// small read. Loss, optimizer, schedule, gradient clipping, metric and callbacks can be replaced:
+/// Each epoch takes Adam steps (Kingma and Ba, ICLR 2015), one per batch, on the mean cross-entropy
+/// of training nodes, binary for sets, then evaluates all nodes. Replaceable:
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -84,9 +83,8 @@ pub fn train_on<C: NodeModelConfig>(
 /// # }
 /// ```
 ///
-/// Epochs seed the device with (seed, epoch), so resumed runs equal uninterrupted ones. On Flex
-/// equal configurations give equal runs, unless another thread draws: the process has one random
-/// stream.
+/// Epochs seed the device, so resumed runs equal uninterrupted ones. On Flex runs repeat, unless
+/// another thread draws from the process's random stream.
 #[derive(Debug)]
 pub struct Trainer<'a, C: NodeModelConfig> {
     config: &'a TrainConfig,
@@ -106,8 +104,7 @@ enum Checkpoint<C> {
 }
 
 impl<'a, C: NodeModelConfig> Trainer<'a, C> {
-    /// Validates a run. Errors when configurations are out of range or do not fit the dataset, or a
-    /// split is empty.
+    /// Errors for bad configurations, unfit datasets and empty splits.
     pub fn new(
         config: &'a TrainConfig,
         model: &'a C,
@@ -128,36 +125,34 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
         })
     }
 
-    /// Records the preparation that resumption compares; call before [`Trainer::resume`].
+    /// Records the preparation to compare; call before [`Trainer::resume`].
     pub fn with_preparation(mut self, preparation: Preparation) -> Self {
         self.preparation = preparation;
         self
     }
 
-    /// Replaces the loss; errors when it does not fit the dataset. Batches weigh by training nodes.
-    /// Call before [`Trainer::resume`], as the other replacements.
+    /// Replaces the loss; errors when unfit. Batches weigh by training nodes. Call all replacements
+    /// before [`Trainer::resume`].
     pub fn with_loss(mut self, loss: impl NodeLoss + 'static) -> Result<Self, TrainError> {
         loss.check(self.data)?;
         self.recipe.loss = Some(Arc::new(loss));
         Ok(self)
     }
 
-    /// Replaces the metric, which chooses the best epoch; errors when it does not fit the dataset.
-    /// Each epoch reads all logits.
+    /// Replaces the metric; errors when unfit. Epochs then read all logits.
     pub fn with_metric(mut self, metric: impl NodeMetric + 'static) -> Result<Self, TrainError> {
         metric.check(self.data)?;
         self.recipe.metric = Some(Arc::new(metric));
         Ok(self)
     }
 
-    /// Replaces the optimizer; [`TrainConfig::weight_decay`] is then unused.
+    /// Replaces the optimizer; [`TrainConfig::weight_decay`] is unused.
     pub fn with_optimizer(mut self, optimizer: impl OptimizerConfig) -> Self {
         self.recipe.optimizer = Some(Arc::new(optimizer));
         self
     }
 
-    /// Replaces [`TrainConfig::lr`] by a schedule, one step per epoch; errors when it is
-    /// impossible.
+    /// Replaces [`TrainConfig::lr`] by an epoch schedule; errors when impossible.
     pub fn with_schedule(
         mut self,
         schedule: impl Into<LrSchedulerConfig>,
@@ -173,8 +168,8 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
         self
     }
 
-    /// Calls `each` after an epoch, with the model outside autodiff. [`ControlFlow::Break`] stops
-    /// as [`Progress::stop`] does; errors end training.
+    /// Calls `each` after an epoch, with the model outside autodiff. [`ControlFlow::Break`] acts as
+    /// [`Progress::stop`]; errors end training.
     pub fn with_callback(
         mut self,
         each: impl FnMut(&EpochReport, &C::Model) -> io::Result<ControlFlow<()>> + 'a,
@@ -183,7 +178,7 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
         self
     }
 
-    /// The run's id in logs; kept on resumption.
+    /// Run id, kept on resumption.
     pub fn id(&self) -> &RunId {
         &self.id
     }
@@ -200,18 +195,15 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
         }
     }
 
-    /// Saves into a new directory during [`Trainer::run`]; fails when it holds a run.
+    /// Saves into a directory; errors when it holds a run.
     pub fn with_checkpoint(mut self, checkpoint: CheckpointDir) -> Result<Self, TrainError> {
         checkpoint.check_new()?;
         self.checkpoint = Some(Checkpoint::New(checkpoint));
         Ok(self)
     }
 
-    /// Continues from the last saved epoch; locks the directory until the end. Epochs, patience and
-    /// save interval may change.
-    ///
-    /// Errors when unreadable, in use, or different in model, learning rate, penalty, seed,
-    /// batching, precision, metric, loss, optimizer, schedule, clipping, dataset or preparation.
+    /// Continues a saved run and locks its directory. Epochs, patience and save interval may
+    /// change; all else must match.
     pub fn resume(mut self, checkpoint: CheckpointDir) -> Result<Self, TrainError> {
         let saved = checkpoint.resume::<C>()?;
         let differs = |what: String| {
@@ -248,8 +240,7 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
         Ok(self)
     }
 
-    /// Uploads dataset and model, on a device with or without autodiff; errors when the model
-    /// cannot be built or a checkpoint read.
+    /// Uploads dataset and model, with or without autodiff.
     pub fn start(&self, device: &Device) -> Result<Epochs<'a, C>, TrainError> {
         self.start_on(slice::from_ref(device), sum_over_devices)
     }
@@ -270,16 +261,15 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
         Ok(Epochs { config: self.config, engine, replicas: Some(replicas), rates, done })
     }
 
-    /// Evaluates a model with the loss and metric of training; [`TrainError::Device`] when
-    /// unreadable.
+    /// Evaluates with training's loss and metric.
     pub fn evaluate(&self, model: &C::Model, device: &Device) -> Result<Evaluation, TrainError> {
         self.config.check_device(device)?;
         let device = device.clone().without_autodiff();
         Engine::new(self.config, &self.recipe, self.data, &device).measure(&model.valid(), None)
     }
 
-    /// Trains on one device, with or without autodiff. Errors when the loss is not finite, a
-    /// checkpoint cannot be read or written, or the device fails.
+    /// Trains on one device, with or without autodiff. Errors for a non-finite loss, checkpoint or
+    /// device failures.
     pub fn run(
         self,
         device: &Device,
@@ -289,11 +279,10 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
     }
 
     /// Trains on several devices of one host, each with the model and `together` parts
-    /// ([`Batching::Parts`]) at a time.
+    /// ([`Batching::Parts`]).
     ///
-    /// Steps use all parts' training nodes, without edges between devices. Collectives sum
-    /// gradients; at the end, models are checked to be equal. The first device evaluates and saves.
-    /// Errors as [`Trainer::run`] and, before writing, [`TrainConfig::check_devices`].
+    /// Steps lack edges between devices. Collectives sum gradients; models must end equal. The
+    /// first device evaluates and saves. Errors also as [`TrainConfig::check_devices`].
     pub fn run_on(
         self,
         devices: &[Device],
@@ -338,7 +327,7 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
             }
             let (report, model) = one_epoch(&mut epochs)?;
             history.push(report);
-            // First: saved epochs are not run again.
+            // Saved epochs are not rerun.
             progress.on_epoch(&report)?;
             let mut stops = progress.stop();
             for Callback(each) in &mut self.callbacks {
@@ -374,7 +363,6 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
     }
 }
 
-/// Has no state that can be shown.
 struct Callback<'a, M>(EachEpoch<'a, M>);
 
 type EachEpoch<'a, M> = Box<dyn FnMut(&EpochReport, &M) -> io::Result<ControlFlow<()>> + 'a>;
@@ -431,8 +419,7 @@ fn as_saved<T: Serialize + DeserializeOwned + Clone>(config: &T) -> T {
     back.unwrap_or_else(|| config.clone())
 }
 
-/// Evaluates as [`Trainer`] does. Errors when a configuration is out of range, the model does not
-/// fit, a split is empty, or the device fails.
+/// Evaluates as [`Trainer::evaluate`].
 pub fn evaluate<C: NodeModelConfig>(
     config: &TrainConfig,
     model_config: &C,

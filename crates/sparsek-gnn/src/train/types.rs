@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-/// One epoch; metrics are without dropout, after its last step.
+/// One epoch, evaluated after its last step.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EpochReport {
     /// From 1.
@@ -13,22 +13,21 @@ pub struct EpochReport {
     pub val: f64,
     /// Test metric.
     pub test: f64,
-    /// Wall-clock milliseconds with evaluation.
+    /// Milliseconds with evaluation.
     pub ms: f64,
 }
 
-/// Receives epochs, perhaps by closure; errors end training.
+/// Receives epochs; errors end training.
 pub trait Progress {
     /// Called after each epoch.
     fn on_epoch(&mut self, report: &EpochReport) -> std::io::Result<()>;
 
-    /// Called before a save, after its epochs' reports; errors prevent the save.
+    /// Called before a save; errors prevent it.
     fn before_save(&mut self) -> std::io::Result<()> {
         Ok(())
     }
 
-    /// Whether to stop after this epoch, saving to a checkpoint; sets [`TrainOutcome::interrupted`]
-    /// unless it was the last.
+    /// Whether to stop and save; sets [`TrainOutcome::interrupted`].
     fn stop(&self) -> bool {
         false
     }
@@ -43,19 +42,19 @@ impl<F: FnMut(&EpochReport) -> std::io::Result<()>> Progress for F {
 /// Result of training.
 #[derive(Clone, Debug)]
 pub struct TrainOutcome<M> {
-    /// Best by validation, outside autodiff; the saved one if resumption found no better.
+    /// Best by validation, outside autodiff.
     pub model: M,
-    /// Its report; the first on ties.
+    /// Its report; first on ties.
     pub best: EpochReport,
     /// Epochs before resumption.
     pub earlier: Vec<EpochReport>,
     /// Epochs of this run.
     pub history: Vec<EpochReport>,
-    /// All epochs, with earlier ones.
+    /// Epochs with earlier ones.
     pub epochs: usize,
     /// Median wall-clock milliseconds.
     pub ms_per_epoch: f64,
-    /// Seconds of all epochs.
+    /// Total seconds.
     pub seconds: f64,
     /// Whether [`Progress::stop`] ended it early.
     pub interrupted: bool,
@@ -64,7 +63,7 @@ pub struct TrainOutcome<M> {
 /// Result of evaluation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Evaluation {
-    /// Training loss without dropout; NaN in batches.
+    /// Training loss; NaN in batches.
     pub loss: f64,
     /// Training metric.
     pub train: f64,

@@ -1,4 +1,3 @@
-//! Streamed `class_map.json` and `role.json`.
 use std::fmt;
 
 use serde::{
@@ -91,7 +90,6 @@ impl<'de> Visitor<'de> for ClassMap {
 }
 
 impl ClassMap {
-    /// Labels of the first entry's kind, and the class count if known.
     fn empty<E: Error>(&self, first: &Entry) -> Result<(Labels, usize), E> {
         let Entry::Set(set) = first else {
             return Ok((Labels::Classes(vec![0; self.nodes]), 0));

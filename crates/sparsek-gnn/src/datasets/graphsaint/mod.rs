@@ -1,4 +1,4 @@
-//! GraphSAINT folders, such as Flickr, Reddit and Yelp.
+//! GraphSAINT folders, such as Reddit.
 mod json;
 #[cfg(test)]
 mod tests;
@@ -18,18 +18,13 @@ use super::{
 const HINT: &str = "download Flickr, Reddit, Yelp, PPI and others from \
                     https://github.com/GraphSAINT/GraphSAINT (Google Drive, 0.1 to 2 GB each)";
 
-/// Loads a GraphSAINT folder in pieces (Zeng et al., ICLR 2020).
+/// Streams a GraphSAINT folder (Zeng et al., ICLR 2020).
 ///
-/// - `adj_full.npz`: `scipy.sparse.save_npz` in csr (also without `format`), csc, coo, bsr or dia.
-///   Node `i` aggregates from row `i`. Stored zeros are dropped and counted in
-///   [`NodeDataset::notes`]; `data` is otherwise ignored and optional, except in dia.
-/// - `feats.npy`: [nodes, features] of numbers, converted to f32.
+/// - `adj_full.npz`: scipy csr (also without `format`), csc, coo, bsr or dia. Node `i` aggregates
+///   from row `i`. [`NodeDataset::notes`] counts dropped zeros. Only dia needs `data`.
+/// - `feats.npy`: `[nodes, features]`.
 /// - `class_map.json`: per node id a class (whole, boolean, or list of one) or a list of 0 and 1.
 /// - `role.json`: node ids `tr`, `va`, `te`.
-///
-/// Errors name the file: missing or malformed, ids out of range, disagreeing sizes, or a class of
-/// 1024 or more with over half of the smaller ones missing. Declared sizes are checked against the
-/// file and the [`sparsek::io::memory`] limit before allocation.
 pub fn load(folder: impl AsRef<Path>, watch: Watch) -> Result<NodeDataset, DatasetError> {
     let folder = files::folder(folder.as_ref(), HINT)?;
     let [adjacency_file, features_file, labels_file, roles_file] =

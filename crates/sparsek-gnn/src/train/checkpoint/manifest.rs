@@ -1,11 +1,11 @@
-//! The manifest of a run: JSON, with the SHA-256 of what follows the first line:
+//! JSON with the SHA-256 of what follows the first line:
 //!
 //! ```text
 //! {"format":"sparsek checkpoint","version":1,"sha256":"…",
 //! "run":{"id":"…","model":{…},"train":{…},"dataset":{…},"history":[…],"files":{…}}}
 //! ```
 //!
-//! History floats are text, since JSON readers may round.
+//! Floats are text: JSON readers may round.
 use std::{
     collections::hash_map::RandomState,
     fmt,
@@ -27,18 +27,17 @@ use crate::{
 const FORMAT: &str = "sparsek checkpoint";
 const VERSION: u64 = 1;
 
-/// A run's id: 16 random hexadecimal digits.
+/// Run id: 16 random hexadecimal digits.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct RunId(String);
 
 impl RunId {
     pub(in crate::train) fn random() -> Self {
-        // The system seeds each state.
         let number = RandomState::new().build_hasher().finish();
         Self(format!("{number:016x}"))
     }
 
-    /// The digits.
+    /// Digits.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -71,7 +70,7 @@ pub(super) struct Manifest<C> {
     pub(super) recipe: RecipeRecord,
     pub(super) dataset: Dataset,
     history: Vec<Row>,
-    /// None before the first save.
+    /// None until saved.
     pub(super) files: Option<Files>,
 }
 
@@ -136,7 +135,7 @@ impl<C: NodeModelConfig> Manifest<C> {
         Ok(format!("{head}{run}}}\n"))
     }
 
-    /// Checks everything but the named files.
+    /// Does not check the named files.
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, String> {
         #[derive(Deserialize)]
         struct Head {
@@ -167,7 +166,7 @@ impl<C: NodeModelConfig> Manifest<C> {
     }
 
     fn check(&self) -> Result<(), String> {
-        // Sizes first: an unchecked configuration builds nothing.
+        // Check before building.
         self.model.validate().map_err(|error| error.to_string())?;
         self.train.validate().map_err(|error| error.to_string())?;
         let counted = |(at, row): (usize, &Row)| row.epoch == at + 1;
@@ -247,7 +246,7 @@ impl From<&Row> for EpochReport {
     }
 }
 
-/// Floats as round-trip text, NaN included.
+/// Round-trip text, NaN included.
 mod exact {
     use super::*;
 

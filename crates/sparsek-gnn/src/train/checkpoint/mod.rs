@@ -1,4 +1,3 @@
-//! Checkpoints: a manifest and Burn records.
 mod manifest;
 mod records;
 
@@ -29,23 +28,22 @@ use crate::{datasets::NodeDataset, nn::NodeModelConfig};
 
 const MANIFEST: &str = "manifest.json";
 const LOCK: &str = ".lock";
-/// Files of older versions.
 const OLDER: [&str; 3] = ["model.json", "train.json", "state.json"];
 const KINDS: [&str; 3] = ["last", "optimizer", "best"];
 /// About a million epochs.
 const MAX_MANIFEST: u64 = 256 << 20;
 
-/// A directory of one run, verified when read, locked during training.
+/// A run's directory, verified when read, locked during training.
 ///
-/// `manifest.json` has the configurations, dataset fingerprint, epochs, and lengths and SHA-256 of
-/// `last-N.bpk`, `optimizer-N.bpk` and `best-N.bpk`. It is replaced last and atomically, so
-/// interruptions leave the run before or after a save; the next save removes other files.
+/// `manifest.json` has configurations, dataset fingerprint, epochs, and lengths and SHA-256 of
+/// `last-N.bpk`, `optimizer-N.bpk` and `best-N.bpk`. Saves replace it last and atomically:
+/// interruptions leave the old or the new run. The next save removes other files.
 #[derive(Clone, Debug)]
 pub struct CheckpointDir {
     path: PathBuf,
 }
 
-/// A saved run, verified and locked.
+/// Saved run, verified and locked.
 #[derive(Debug)]
 pub struct SavedRun<C> {
     dir: CheckpointDir,
@@ -55,30 +53,28 @@ pub struct SavedRun<C> {
 }
 
 impl CheckpointDir {
-    /// Names a directory without touching it.
+    /// Names a directory.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into() }
     }
 
-    /// Its path.
+    /// Path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether it holds a run, of any version.
+    /// Whether it holds a run.
     pub fn exists(&self) -> bool {
         let mut names = OLDER.iter().chain([&MANIFEST]);
         names.any(|name| self.file(name).exists())
     }
 
-    /// Opens a run for reading. Errors name the file: no run, a manifest damaged or of another
-    /// version, or training in progress.
+    /// Opens a run to read. Errors without a valid run, and during training.
     pub fn open<C: NodeModelConfig>(&self) -> Result<SavedRun<C>, TrainError> {
         self.open_with(Access::Read)
     }
 
-    /// Configuration and best model; errors as [`CheckpointDir::open`] and
-    /// [`SavedRun::best_model`].
+    /// Loads configuration and best model.
     pub fn best_model<C: NodeModelConfig>(
         &self,
         device: &Device,
@@ -88,7 +84,6 @@ impl CheckpointDir {
         Ok((run.manifest.model, model))
     }
 
-    /// Refuses older runs.
     pub(super) fn check_new(&self) -> Result<(), TrainError> {
         if self.path.exists() && !self.path.is_dir() {
             return Err(self.failed("", "not a folder"));
@@ -97,7 +92,7 @@ impl CheckpointDir {
             let reason = "a run is saved here already; resume it or choose another directory";
             return Err(self.failed("", reason));
         }
-        // Runs start with a manifest: these files belong elsewhere.
+        // Without a manifest, these files belong elsewhere.
         match self.numbered().first() {
             Some(name) => Err(self.failed(
                 name,
@@ -107,7 +102,6 @@ impl CheckpointDir {
         }
     }
 
-    /// Locks the directory and writes an empty manifest.
     pub(super) fn begin<C: NodeModelConfig>(
         &self,
         id: &RunId,
@@ -132,7 +126,6 @@ impl CheckpointDir {
         Ok(run)
     }
 
-    /// Removes leftovers of interrupted saves.
     pub(super) fn resume<C: NodeModelConfig>(&self) -> Result<SavedRun<C>, TrainError> {
         let run = self.open_with(Access::Train)?;
         run.tidy();
@@ -166,7 +159,6 @@ impl CheckpointDir {
         let mut options = File::options();
         let file = match options.read(true).write(true).create(true).truncate(false).open(&path) {
             Ok(file) => file,
-            // Locked where a lock exists.
             Err(_) if access == Access::Read => match File::open(&path) {
                 Ok(file) => file,
                 Err(_) => return Ok(None),
@@ -247,12 +239,12 @@ enum Access {
 }
 
 impl<C: NodeModelConfig> SavedRun<C> {
-    /// Its directory.
+    /// Directory.
     pub fn path(&self) -> &Path {
         &self.dir.path
     }
 
-    /// Its id in logs.
+    /// Id in logs.
     pub fn id(&self) -> &RunId {
         &self.manifest.id
     }
@@ -277,13 +269,12 @@ impl<C: NodeModelConfig> SavedRun<C> {
         self.manifest.history()
     }
 
-    /// Best epoch; fails before the first save.
+    /// Best epoch; errors before any save.
     pub fn best_report(&self) -> Result<EpochReport, TrainError> {
         best_of(&self.history()).ok_or_else(|| self.unsaved())
     }
 
-    /// Loads the best model. Errors name the file: nothing saved, or missing, damaged or of another
-    /// model; [`TrainError::Model`] when it cannot be built.
+    /// Loads the best model. Errors without a save, or for damaged or foreign files.
     pub fn best_model(&self, device: &Device) -> Result<C::Model, TrainError> {
         let saved = &self.files()?.best;
         let bytes = self.verified(saved)?;
@@ -292,7 +283,7 @@ impl<C: NodeModelConfig> SavedRun<C> {
         model.map_err(|reason| self.dir.failed(&saved.name, reason))
     }
 
-    /// Compares dataset and preparation; errors name the difference.
+    /// Refuses another dataset or preparation.
     pub fn check_dataset(
         &self,
         data: &NodeDataset,
@@ -343,7 +334,6 @@ impl<C: NodeModelConfig> SavedRun<C> {
         Ok((model, optimizer))
     }
 
-    /// Calls `best` only for an unsaved epoch.
     pub(super) fn save(
         &mut self,
         epochs: &[EpochReport],
@@ -358,7 +348,7 @@ impl<C: NodeModelConfig> SavedRun<C> {
                 return Err(error);
             }
         };
-        // Either manifest may be in place: keep both sets.
+        // Either manifest may be in place.
         self.commit(&next)?;
         self.manifest = next;
         self.tidy();
@@ -409,7 +399,6 @@ impl<C: NodeModelConfig> SavedRun<C> {
         for name in self.dir.numbered().into_iter().chain([unfinished]) {
             let stays = named.is_some_and(|named| named.iter().any(|file| file.name == name));
             if !stays {
-                // The next save tries again.
                 let _ = fs::remove_file(self.dir.file(&name));
             }
         }

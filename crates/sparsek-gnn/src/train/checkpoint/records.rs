@@ -1,7 +1,5 @@
-//! Burn records, checked before loading.
-//!
-//! Burn adopts a record's element type, and `burn-optim` panics on wrong shapes or ranks, so names,
-//! shapes and types are compared first.
+//! Records are checked first: Burn adopts their element types, and `burn-optim` panics on wrong
+//! shapes.
 use std::collections::{BTreeMap, BTreeSet};
 
 use burn::{
@@ -38,7 +36,7 @@ pub(super) fn load_model<M: Module>(bytes: Bytes, model: M) -> Result<M, String>
     model.map_err(|error| error.to_string())
 }
 
-/// `own`: an optimizer of the caller, whose entries are unknown; else Adam.
+/// `own`: the caller's optimizer.
 pub(super) fn load_optimizer<M: Module>(
     bytes: Bytes,
     model: &M,
@@ -72,7 +70,7 @@ fn check_adam(
     scalars: &BTreeMap<String, Scalar>,
     by_id: &BTreeMap<u64, &Parameter>,
 ) -> Result<(), String> {
-    // Entries per parameter in this Burn version.
+    // Entries of this Burn version.
     let mut missing: BTreeSet<String> = BTreeSet::new();
     for id in tensors.iter().filter_map(|tensor| tensor.param_id) {
         for part in [FIRST, SECOND, TIME, RANK] {
@@ -113,8 +111,7 @@ fn check_adam(
     Ok(())
 }
 
-/// Every entry belongs to a parameter; entries of its rank have its shape, as Burn's optimizers
-/// keep them.
+/// Every entry belongs to a parameter and, at equal rank, has its shape.
 fn check_entries(
     tensors: &[Entry],
     scalars: &BTreeMap<String, Scalar>,

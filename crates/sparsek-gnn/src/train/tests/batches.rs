@@ -28,7 +28,7 @@ fn batches_learn_and_resume(
         .with_batches(batches)
         .with_evaluate_batches(evaluate_batches);
     let whole = train(&config, &model, &data, &device, &mut quiet).unwrap();
-    // Guessing gives 1/8; clusters lose most edges here.
+    // Guessing gives 1/8.
     assert!(whole.best.test > 0.3, "{:?}", whole.best);
 
     let checkpoint = CheckpointDir::new(&scratch.0);
@@ -71,7 +71,7 @@ fn no_batches_are_refused_before_an_evaluation_too(
     assert_eq!(error.to_string(), trained.to_string());
 }
 
-/// Apart from the order of sums.
+/// Up to summation order.
 #[rstest]
 fn one_part_is_the_full_batch(_alone: Alone, device: Device) {
     let data = blocks(300);

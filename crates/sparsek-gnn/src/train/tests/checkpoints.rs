@@ -10,7 +10,6 @@ struct Run {
     scratch: Scratch,
 }
 
-/// A saved run of 3 epochs.
 #[fixture]
 fn run(
     #[default(2)] layers: usize,
@@ -92,7 +91,6 @@ impl Run {
         });
     }
 
-    /// Copies the file of another run, with its checksum in the manifest.
     fn take(&self, kind: &str, other: &Run) {
         self.exchange(kind, &fs::read(other.file(kind)).unwrap());
     }
@@ -169,10 +167,8 @@ fn files_of_another_run_are_refused(
     #[values("best", "optimizer", "last")] kind: &str,
 ) {
     let own = contents(&run.scratch.0);
-    // The checksum differs.
     fs::write(run.file(kind), fs::read(wider.file(kind)).unwrap()).unwrap();
     run.refuses(kind);
-    // Names, shapes and ids differ.
     let path = run.file(kind);
     fs::write(&path, &own[path.file_name().unwrap().to_str().unwrap()]).unwrap();
     run.take(kind, &wider);
@@ -211,7 +207,6 @@ fn optimizer_state_with_other_names_is_refused(
     assert_eq!(run.errors(), ["", ""]);
 }
 
-/// Replaces `from` in the manifest and corrects its checksum.
 fn forged(run: &Run, from: &str, to: &str, word: &str) {
     let own = fs::read_to_string(run.scratch.0.join("manifest.json")).unwrap();
     assert!(own.contains(from));

@@ -1,4 +1,4 @@
-//! One device stands for several.
+//! One device acts as several.
 use super::*;
 use crate::train::{
     data::DeviceData,

@@ -31,10 +31,8 @@ use crate::{
     nn::{Activation, Architecture, MaxKModel, MaxKModelConfig, ModelError},
 };
 
-/// Removed when dropped.
 struct Scratch(PathBuf);
 
-/// A path where nothing is.
 #[fixture]
 fn scratch() -> Scratch {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
@@ -148,7 +146,6 @@ fn bad_configurations_are_named(
     assert!(error.to_string().contains(word), "{error}");
 }
 
-/// Sets follow from blocks.
 fn sets() -> NodeDataset {
     let base = block_model(&SbmConfig::new(600).with_blocks(3)).unwrap();
     let classes = base.labels().classes().unwrap();
@@ -213,7 +210,7 @@ fn metrics_on_the_device_are_those_of_the_host(
     }
 }
 
-/// 5 nodes and 2^50 classes.
+/// 2^50 classes.
 fn wide() -> NodeDataset {
     NodeDataset::new(NodeDatasetParts {
         name: "wide".to_string(),

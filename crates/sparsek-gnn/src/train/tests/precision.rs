@@ -12,7 +12,6 @@ use super::{
 };
 use crate::nn::{ConvKind, NodeModel, NodeModelConfig, PlainModelConfig};
 
-/// Dtypes of parameters.
 struct Dtypes(Vec<DType>);
 
 impl ModuleVisitor for Dtypes {
@@ -21,7 +20,6 @@ impl ModuleVisitor for Dtypes {
     }
 }
 
-/// Loss and gradients of a copy in bf16 are close to those of its model.
 fn compare_step<C: NodeModelConfig>(config: &C, data: &NodeDataset, device: &Device) {
     let device = device.clone().autodiff();
     let model = config.init(&device).unwrap();
@@ -59,7 +57,6 @@ fn compare_step<C: NodeModelConfig>(config: &C, data: &NodeDataset, device: &Dev
     assert!(cosine > 0.98, "{cosine}");
 }
 
-/// Adds up pairs of gradients.
 struct Sums<'a> {
     found: &'a GradientsParams,
     expected: &'a GradientsParams,
@@ -76,8 +73,6 @@ impl ModuleVisitor for Sums<'_> {
     }
 }
 
-/// Trains in both precisions, from other parameters; scores are close, and parameters keep their
-/// dtype.
 fn compare<C: NodeModelConfig>(model: &C, data: &NodeDataset, device: &Device) {
     compare_step(model, data, device);
     let full = TrainConfig::new().with_epochs(30).with_lr(0.01);

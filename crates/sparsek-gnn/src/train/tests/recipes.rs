@@ -1,4 +1,3 @@
-//! Replaced losses, optimizers, schedules, metrics and callbacks.
 use std::ops::ControlFlow;
 
 use burn::{
@@ -15,7 +14,6 @@ use super::*;
 
 type Change = fn(Trainer<MaxKModelConfig>) -> Trainer<MaxKModelConfig>;
 
-/// With learning rates.
 const OPTIMIZERS: [(Change, f64); 9] = [
     (|trainer| trainer.with_optimizer(AdamConfig::new()), 0.01),
     (|trainer| trainer.with_optimizer(AdamWConfig::new()), 0.01),
@@ -135,7 +133,6 @@ fn schedules_set_the_rate_of_each_epoch_and_resume(
     let expected = scheduled(&whole).run(&device, &mut quiet).unwrap();
     let (constant, found) = (curves(&constant), curves(&expected));
     assert_eq!(found[..2], constant[..2]);
-    // A rate of 0 keeps the model.
     assert_eq!(found[2][1..], found[1][1..]);
     assert_ne!(found[2], constant[2]);
 
@@ -163,7 +160,6 @@ fn gradients_are_clipped(_alone: Alone, device: Device) {
     assert_ne!(run(GradientClippingConfig::Norm(1e9))[1], still[1]);
 }
 
-/// Number of nodes.
 #[derive(Debug)]
 struct Count;
 
