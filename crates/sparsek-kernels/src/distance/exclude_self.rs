@@ -6,14 +6,13 @@ use crate::{
     launch::{Grid, allocate, argument},
 };
 
-/// Drops each row, or else the last neighbor, from its `k + 1` nearest.
+/// Drops each row, or else the last, from its `k+1` nearest.
 ///
-/// Row `i` is index row `first + i`. `values` (`dtype`) and `indices` (`index`): contiguous sorted
-/// `[rows, k + 1]`; results `[rows, k]`.
+/// Row `i` is index row `first+i`. Inputs: sorted `[rows, k+1]`; results: `[rows, k]`.
 ///
 /// # Errors
 ///
-/// [`KernelError`] for short or too large buffers.
+/// [`KernelError`] for bad buffer sizes.
 pub fn exclude_self(
     client: &Client,
     [values, indices]: [&Handle; 2],
@@ -27,7 +26,7 @@ pub fn exclude_self(
         let all = rows * (k + 1);
         let unit_each = k <= EXCLUDE_SELF_UNIT_EACH;
         let grid = Grid::elementwise(client, if unit_each { rows * k } else { rows }, all)?;
-        // SAFETY: `argument` checks lengths.
+        // SAFETY: lengths checked.
         unsafe {
             exclude_self_kernel::launch_unchecked(
                 client,

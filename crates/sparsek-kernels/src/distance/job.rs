@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{error::KernelError, launch::argument};
 
-/// Distances of rows of `x` to all of `y`; checked.
+/// A checked request.
 #[doc(hidden)]
 pub struct Job<'a> {
     pub(super) client: &'a Client,
@@ -19,7 +19,7 @@ pub struct Job<'a> {
     pub(super) columns: Option<&'a Columns>,
     pub(super) packed: Option<&'a Packed>,
     pub(super) rows: Range<usize>,
-    /// `x` and `y` are one matrix.
+    /// One matrix.
     pub(super) same: bool,
     pub(super) parameter: Parameter,
     pub(super) output: &'a Handle,
@@ -30,12 +30,10 @@ impl Job<'_> {
         self.rows.len() * self.y.rows
     }
 
-    /// All rows of one matrix.
     pub(super) fn whole(&self) -> bool {
         self.same && self.rows.len() == self.y.rows
     }
 
-    /// Only pairs from the diagonal on.
     pub(super) fn half<M: Semiring>(&self) -> bool {
         self.whole() && M::ALGEBRA.symmetric
     }
@@ -50,7 +48,6 @@ impl Job<'_> {
         self.matrices_of(self.x, self.y)
     }
 
-    /// `x` and `y`, or exchanged.
     pub(super) fn matrices_of<S: Float>(
         &self,
         left: &Prepared,

@@ -11,7 +11,6 @@ use crate::{
     launch::{Grid, argument},
 };
 
-/// One plane per item; also the plane's units.
 pub(super) fn planes_for(
     client: &Client,
     items: usize,
@@ -28,7 +27,6 @@ pub(super) fn refused(routine: Routine, reason: impl Into<String>) -> KernelErro
     KernelError::Routine { routine: routine.name(), reason: reason.into() }
 }
 
-/// Refuses devices that bind fewer buffers.
 pub(super) fn check_buffers(
     client: &Client,
     routine: Routine,
@@ -37,7 +35,7 @@ pub(super) fn check_buffers(
     require_buffers(client, buffers).map_err(|error| refused(routine, error.to_string()))
 }
 
-/// Refuses devices that bind fewer buffers, and llvmpipe.
+/// Refuses llvmpipe too.
 pub(super) fn check_shared_sums(
     client: &Client,
     routine: Routine,

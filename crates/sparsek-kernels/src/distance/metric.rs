@@ -23,19 +23,19 @@ use super::{
 #[cfg(feature = "kernels")]
 use crate::error::KernelError;
 
-/// Receives batches: first row, distances row after row.
+/// First row and distances of a batch.
 pub type Each<'a, S> = &'a mut dyn FnMut(usize, &[S]);
 
-/// A distance as a value: [`Metric::distance`](crate::distance::Metric::distance), or
-/// [`DynMetric::of`] for any semiring.
+/// A distance: [`Metric::distance`](crate::distance::Metric::distance), or [`DynMetric::of`] a
+/// semiring.
 pub trait Distance: Send + Sync + fmt::Debug {
-    /// What is true of it.
+    /// Algebraic properties.
     fn algebra(&self) -> Algebra;
 
-    /// How routines evaluate it.
+    /// Evaluation strategy.
     fn strategy(&self) -> Strategy;
 
-    /// Norms and prepared values.
+    /// Prepares a matrix.
     #[doc(hidden)]
     #[cfg(feature = "kernels")]
     fn prepare(
@@ -45,24 +45,23 @@ pub trait Distance: Send + Sync + fmt::Debug {
         parameter: Parameter,
     ) -> Result<Prepared, KernelError>;
 
-    /// Writes distances by a checked routine.
+    /// Runs a checked routine.
     #[doc(hidden)]
     #[cfg(feature = "kernels")]
     fn launch(&self, job: &Job, routine: Routine) -> Result<(), KernelError>;
 
-    /// Distances on the host, `batch` rows at a time, from the first matrix (else the second) to
-    /// the second.
+    /// Host distances, `batch` rows at a time.
     fn host_f32(&self, matrices: HostPair<f32>, p: f64, batch: usize, each: Each<f32>);
 
     /// As [`host_f32`](Self::host_f32).
     fn host_f64(&self, matrices: HostPair<f64>, p: f64, batch: usize, each: Each<f64>);
 }
 
-/// The [`Distance`] of semiring `M`.
+/// [`Distance`] of a semiring.
 pub struct DynMetric<M>(PhantomData<fn() -> M>);
 
 impl<M: Semiring + HostSemiring> DynMetric<M> {
-    /// The distance of `M`.
+    /// Distance of `M`.
     pub const fn of() -> &'static dyn Distance {
         const { &Self(PhantomData) }
     }

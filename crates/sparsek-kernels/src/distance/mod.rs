@@ -1,13 +1,13 @@
 //! Distances between rows of two sparse matrices.
 //!
-//! [`Index`] prepares one; [`Index::distances`] compares rows with it. A distance is any
-//! [`Semiring`]; [`Metric`] lists named ones.
+//! [`Index`] prepares one, [`Index::distances`] compares rows with it, by any [`Semiring`] or named
+//! [`Metric`].
 //!
 //! ```text
 //! x, y: Matrix → prepare: norms, values → routine: sums of pairs → core, finalize: distances
 //! ```
 //!
-//! `plan` chooses a deterministic [`Routine`]; all, and `host`, agree up to rounding.
+//! Deterministic; routines and host agree up to rounding.
 //!
 //! Nolet et al., "GPU Semiring Primitives for Sparse Neighborhood Methods" (2022).
 
@@ -90,7 +90,7 @@ use crate::{
     launch::allocate,
 };
 
-/// A matrix prepared for distances to its rows.
+/// A matrix prepared for [`distances`](Self::distances).
 #[cfg(feature = "kernels")]
 pub struct Index {
     distance: &'static dyn Distance,
@@ -103,14 +103,11 @@ pub struct Index {
 
 #[cfg(feature = "kernels")]
 impl Index {
-    /// Prepares norms, values, and the routine's data.
-    ///
-    /// [`Routine::TensorCore`] only if forced: the other rows need whole numbers too.
+    /// Prepares a matrix; [`Routine::TensorCore`] only if forced.
     ///
     /// # Errors
     ///
-    /// [`KernelError`] for a dtype that is no float or the device lacks, a routine that cannot run,
-    /// short or too large buffers.
+    /// [`KernelError`] for an unsupported dtype or routine, bad buffer sizes.
     pub fn new(
         client: &Client,
         matrix: &Matrix,
@@ -162,7 +159,7 @@ impl Index {
         self.distance.prepare(client, matrix, self.parameter)
     }
 
-    /// The index's matrix, as left side.
+    /// Index matrix, as left side.
     pub fn prepared(&self) -> &Prepared {
         &self.prepared
     }
@@ -172,12 +169,11 @@ impl Index {
         self.routine
     }
 
-    /// Distances of rows of `x` to the index: contiguous `[rows.len(), index rows]`, of
-    /// [`Prepared::dtype`].
+    /// Distances of rows of `x`: `[rows.len(), index rows]`, of [`Prepared::dtype`].
     ///
     /// # Errors
     ///
-    /// [`KernelError`] for rows out of range, another dtype or column count, a too large output.
+    /// [`KernelError`] for rows out of range, `x` unfit for index or routine, an oversized output.
     pub fn distances(
         &self,
         client: &Client,
@@ -187,7 +183,7 @@ impl Index {
         self.between(client, x, rows, false)
     }
 
-    /// Distances of index rows to all; all rows at once take half the work if symmetric.
+    /// Distances of index rows; all at once, half the work if symmetric.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Chooses the routine and rows of an index.
+//! Chooses an index's routine and rows.
 //!
 //! ```text
 //! density ≥ DENSE_TENSOR_CORE, whole numbers, tensor cores  → tensor_core
@@ -8,7 +8,7 @@
 //! otherwise                                                 → merge
 //! ```
 //!
-//! Skips what the device, distance or size rules out.
+//! Skips what cannot run.
 
 use cubecl::prelude::*;
 
@@ -35,10 +35,10 @@ fn density(matrix: &Matrix) -> f64 {
     matrix.nnz as f64 / places
 }
 
-/// Chooses the routine for an index of `matrix`.
+/// Chooses a routine.
 ///
-/// Tensor cores need `compared`, the left matrix; register tiles look at its density. `whole`: the
-/// whole matrix's density if `matrix` is a part, so that parts take one routine and round alike.
+/// Tensor cores need `compared`, the left matrix; register tiles look at its density. `whole`:
+/// density of the whole if `matrix` is a part: parts round alike.
 pub fn choose(
     client: &Client,
     distance: &dyn Distance,
@@ -57,14 +57,13 @@ pub fn choose(
     {
         return Routine::TensorCore;
     }
-    // By the index alone, so that a part of its rows takes the same routine: part of a full matrix
-    // is full.
+    // By the index alone unless full: parts of a full matrix are full.
     let suits = |left| density < 1.0 || self::density(left) >= LEFT_REGISTER_TILE;
     let least = match dense {
         Some(Dense::Products) => FULL_REGISTER_TILE,
         _ => DENSE_REGISTER_TILE,
     };
-    // CubeCL's CPU runtime, of planes of one, is slower by it.
+    // Slower on CubeCL's CPU runtime.
     if plane_or_unit(client) > 1
         && density >= least
         && compared.is_none_or(suits)
@@ -88,15 +87,15 @@ pub fn choose(
     }
 }
 
-/// Every device can bind offsets at its multiples.
+/// Its multiples are bindable offsets.
 const STEP: usize = 1024;
 
-/// Rows per [`Index`](crate::distance::Index): all, or a multiple of 1024 with at most `bytes` of
-/// [`Routine::Inverted`]'s counters, one per column and tile.
+/// Rows per [`Index`](crate::distance::Index): all, or a multiple of 1024 to keep
+/// [`Routine::Inverted`]'s counters within `bytes`.
 ///
 /// # Errors
 ///
-/// [`KernelError`] for a dtype that is no float or the device lacks.
+/// [`KernelError`] for an unsupported dtype.
 pub fn index_part(
     client: &Client,
     matrix: &Matrix,

@@ -1,4 +1,4 @@
-//! Distances within a radius: one pass counts, one fills.
+//! One pass counts, one fills.
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
@@ -9,7 +9,7 @@ use crate::{
     launch::{allocate, argument},
 };
 
-/// Distances to an index, with a radius.
+/// Distances with a radius.
 #[derive(Clone, Copy, Debug)]
 pub struct Radius<'a> {
     /// Contiguous `[rows, across]`.
@@ -20,20 +20,20 @@ pub struct Radius<'a> {
     pub rows: usize,
     /// Index rows.
     pub across: usize,
-    /// As nearest f32 for f32 distances. NaN never matches.
+    /// Nearest f32 for f32; NaN never matches.
     pub radius: f64,
-    /// At least the radius, not at most.
+    /// Matches distances ≥ the radius.
     pub largest: bool,
-    /// Index row of the first row, if the index's own: none lists itself.
+    /// Index row of row 0; rows skip themselves.
     pub exclude_self: Option<usize>,
 }
 
 impl Radius<'_> {
-    /// Matches in each block: i32, `[rows, blocks]`.
+    /// Matches per block: i32, `[rows, blocks]`.
     ///
     /// # Errors
     ///
-    /// [`KernelError`] for short or too large buffers.
+    /// [`KernelError`] for bad buffer sizes.
     pub fn count(&self, client: &Client) -> Result<Handle, KernelError> {
         let counts = self.rows * radius_blocks(self.across);
         let output = allocate(client, "counts", counts, i32::elem_type_native())?;
@@ -41,10 +41,9 @@ impl Radius<'_> {
         Ok(output)
     }
 
-    /// Matching distances and positions, i32, both `[total]`, ascending by row and position.
+    /// Matching distances and i32 positions, `[total]`, by row and position.
     ///
-    /// `offsets`: i32, `[rows, blocks]`, exclusive prefix sums of [`count`](Self::count); `total`:
-    /// the sum.
+    /// `offsets`: exclusive prefix sums of [`count`](Self::count); `total`: the sum.
     ///
     /// # Errors
     ///
@@ -80,7 +79,7 @@ impl Radius<'_> {
         });
         let (values, places, total) = listed.unwrap_or((&radius, &radius, 1));
         let (grid, plane) = planes_for(client, items, pairs)?;
-        // SAFETY: `argument` checks lengths; offsets sum the same counts.
+        // SAFETY: lengths checked; offsets sum the counts.
         unsafe {
             radius_kernel::launch_unchecked(
                 client,

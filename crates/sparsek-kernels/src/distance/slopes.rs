@@ -1,29 +1,25 @@
-//! Slopes of a column's contribution by the value `a`; the other row has `b`.
-//!
-//! Each is 0 where the contribution has no slope: equal values, and zeros that logarithms and roots
-//! make infinitely steep.
+//! Slopes by `a` of a column's contribution; finite at kinks and singularities.
 #![allow(missing_docs, reason = "the macro writes modules of its own beside the functions")]
 
 #[cfg(feature = "kernels")]
 use cubecl::prelude::*;
 
-/// 2^-100, as in `jensen_shannon`.
+/// As in `jensen_shannon`.
 const LEAST: f32 = 7.888_609e-31;
-/// 2^±100, as in `kl`.
+/// As in `kl`.
 const FAR: f32 = 1.267_650_6e30;
-/// 2^120, as in `canberra`.
+/// As in `canberra`.
 const MOST: f32 = 1.329_228e36;
-/// An absent column's value is at most the distance; this much more covers rounding.
+/// Covers rounding of distances.
 const SLACK: f32 = 1.0 + 1.0 / 64.0;
 
-/// Writes functions for kernels and, of the same formulas, for the host.
 macro_rules! slopes {
     (@host $(
         #[cube]
         $(#[$doc:meta])*
         pub(super) fn $name:ident<S: Float>($($arg:ident: S),*) -> S { $($body:tt)* }
     )*) => {
-        /// The same on the host.
+        /// Host functions.
         pub mod host {
             use super::{FAR, LEAST, MOST, SLACK};
             use crate::distance::semiring::host::{Float, max, select};
@@ -42,14 +38,13 @@ macro_rules! slopes {
 
 slopes! {
     #[cube]
-    /// −1, 0 or 1.
     pub(super) fn sign<S: Float>(a: S) -> S {
         let positive = select(a > S::new(0.0), S::new(1.0), S::new(0.0));
         select(a < S::new(0.0), S::new(-1.0), positive)
     }
 
     #[cube]
-    /// Of |a − b| / (|a| + |b|); where a = 0, the mean of both sides.
+    /// |a−b|/(|a|+|b|); at a = 0, the mean of both sides.
     pub(super) fn canberra<S: Float>(a: S, b: S) -> S {
         let whole = max(a.abs(), b.abs()) < S::new(MOST);
         let size = a.abs() + b.abs();
@@ -60,15 +55,14 @@ slopes! {
     }
 
     #[cube]
-    /// Of the dividend of `braycurtis` less `distance` times that of the divisor, less the same of
-    /// an absent b.
+    /// Dividend's slope − `distance` · divisor's, less the same for an absent b.
     pub(super) fn bray_curtis<S: Float>(a: S, b: S, distance: S) -> S {
         let own = sign::<S>(a);
         (sign::<S>(a - b) - own) - distance * (sign::<S>(a + b) - own)
     }
 
     #[cube]
-    /// Of (Σ |a − b|^p)^(1/p): sign(d) (|d| / distance)^(p − 1), d = a − b.
+    /// sign(d) (|d|/distance)^(p−1), d = a−b.
     pub(super) fn minkowski<S: Float>(difference: S, distance: S, p: S) -> S {
         let size = difference.abs();
         let used = size > S::new(0.0);
@@ -77,13 +71,13 @@ slopes! {
     }
 
     #[cube]
-    /// 1 if the other row may lack the column of a: then |a| is at most their distance.
+    /// 1 if |a| ≤ `distance`: the column may be absent.
     pub(super) fn may_be_absent<S: Float>(a: S, distance: S) -> S {
         select(a.abs() <= distance * S::new(SLACK), S::new(1.0), S::new(0.0))
     }
 
     #[cube]
-    /// ln(a / b) of positive values.
+    /// Of positive values.
     pub(super) fn log_ratio<S: Float>(a: S, b: S) -> S {
         let ratio = a / b;
         let far = ratio > S::new(FAR) || ratio * S::new(FAR) < S::new(1.0) || b > S::new(MOST);
@@ -92,7 +86,7 @@ slopes! {
     }
 
     #[cube]
-    /// Of a ln(a / b).
+    /// a ln(a/b).
     pub(super) fn kl<S: Float>(a: S, b: S) -> S {
         let missing = a <= S::new(0.0) || b <= S::new(0.0);
         let a = select(missing, S::new(1.0), a);
@@ -101,20 +95,20 @@ slopes! {
     }
 
     #[cube]
-    /// Of b ln(b / a).
+    /// b ln(b/a).
     pub(super) fn kl_of_second<S: Float>(a: S, b: S) -> S {
         let missing = a <= S::new(0.0) || b <= S::new(0.0);
         select(missing, S::new(0.0), -b / select(missing, S::new(1.0), a))
     }
 
     #[cube]
-    /// Of (a − b) ln(a / b).
+    /// (a−b) ln(a/b).
     pub(super) fn symmetric_kl<S: Float>(a: S, b: S) -> S {
         kl::<S>(a, b) + kl_of_second::<S>(a, b)
     }
 
     #[cube]
-    /// Of a ln(2a / (a + b)) + b ln(2b / (a + b)), less ln 2, that of an absent b.
+    /// a ln(2a/(a+b)) + b ln(2b/(a+b)), less ln 2.
     pub(super) fn jensen_shannon<S: Float>(a: S, b: S) -> S {
         let missing = a <= S::new(LEAST) || b <= S::new(LEAST);
         let a = select(missing, S::new(1.0), a);
@@ -123,7 +117,7 @@ slopes! {
     }
 
     #[cube]
-    /// √y / √x, given the roots.
+    /// √y/√x.
     pub(super) fn hellinger<S: Float>(a: S, b: S) -> S {
         let missing = a <= S::new(0.0);
         select(missing, S::new(0.0), b / select(missing, S::new(1.0), a))
@@ -134,7 +128,6 @@ slopes! {
 mod tests {
     use super::host;
 
-    /// (f(a + h) − f(a − h)) / 2h.
     fn difference(f: impl Fn(f64) -> f64, a: f64) -> f64 {
         let h = 1e-6;
         (f(a + h) - f(a - h)) / (2.0 * h)
@@ -150,7 +143,6 @@ mod tests {
             let canberra = |a: f64| (a - b).abs() / (a.abs() + b.abs());
             near(host::canberra(a, b), difference(canberra, a));
             for p in [0.5, 1.0, 1.5, 3.0] {
-                // One more column, of difference 2.
                 let minkowski = |a: f64| ((a - b).abs().powf(p) + 2f64.powf(p)).powf(1.0 / p);
                 near(host::minkowski(a - b, minkowski(a), p), difference(minkowski, a));
             }
@@ -177,7 +169,7 @@ mod tests {
         assert_eq!(host::canberra(2.0, 2.0), 0.0);
         assert_eq!(host::canberra(0.0, 0.0), 0.0);
         assert_eq!(host::canberra(3.0, 0.0), 0.0);
-        // −2 / b on one side, 0 on the other.
+        // Mean of −2/b and 0.
         assert_eq!(host::canberra(0.0, 4.0), -0.25);
         assert_eq!(host::minkowski(0.0, 1.0, 0.5), 0.0);
         assert_eq!(host::bray_curtis(2.0, 2.0, 0.0), -1.0);

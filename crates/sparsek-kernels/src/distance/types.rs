@@ -1,11 +1,11 @@
 #[cfg(feature = "kernels")]
 use cubecl::{ir::ElemType, server::Handle};
 
-/// A device CSR matrix: contiguous, columns strictly ascending.
+/// Device CSR matrix: contiguous, columns strictly ascending.
 #[cfg(feature = "kernels")]
 #[derive(Clone, Copy, Debug)]
 pub struct Matrix<'a> {
-    /// `rows + 1` monotone offsets, i32.
+    /// `rows+1` monotone offsets, i32.
     pub indptr: &'a Handle,
     /// Columns, i32, below `cols`.
     pub indices: &'a Handle,
@@ -21,8 +21,7 @@ pub struct Matrix<'a> {
     pub longest: usize,
     /// Entry count.
     pub nnz: usize,
-    /// Greatest magnitude, infinity if a value is not whole
-    /// ([`greatest`](crate::distance::greatest)); `None` if unknown.
+    /// Result of [`greatest`](crate::distance::greatest), if known.
     pub greatest: Option<f32>,
 }
 
@@ -33,17 +32,17 @@ pub struct Matrix<'a> {
 pub enum Routine {
     /// A unit merges both rows.
     Merge,
-    /// A plane sums a row with a tile, by column.
+    /// A plane walks an inverted index.
     Inverted,
-    /// A cube holds dense rows in shared memory.
+    /// A cube holds a dense tile.
     DenseTile,
-    /// A cube holds dense blocks of both matrices, a unit the sums of several pairs.
+    /// A cube holds dense blocks of both.
     RegisterTile,
-    /// Tensor cores multiply f16 copies: inner products of whole numbers.
+    /// f16 tensor cores, for whole numbers.
     TensorCore,
-    /// The paper's Algorithm 3: a cube holds a row and scans the other matrix. Only if forced.
+    /// Paper, Algorithm 3, if forced.
     Hybrid,
-    /// The paper's Algorithm 1: a cube sorts the entries of both rows. Only if forced.
+    /// Paper, Algorithm 1, if forced.
     ExpandSort,
 }
 
@@ -59,7 +58,7 @@ pub const ROUTINES: [Routine; 7] = [
 ];
 
 impl Routine {
-    /// The name.
+    /// Name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Merge => "merge",
@@ -73,35 +72,35 @@ impl Routine {
     }
 }
 
-/// How dense rows are compared.
+/// Comparison of dense rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DenseForm {
-    /// Σ (x − y)², or its root.
+    /// Σ(x−y)², or its root.
     Difference {
-        /// The root.
+        /// Root.
         root: bool,
     },
-    /// ½ |x − y|², at most 2, of unit rows.
+    /// ½‖x−y‖², at most 2, of unit rows.
     Angle {
         /// Rows less their means.
         centered: bool,
     },
-    /// Σ x y.
+    /// Σxy.
     Product,
 }
 
-/// A matrix with norms and prepared values.
+/// A matrix with norms.
 #[cfg(feature = "kernels")]
 #[derive(Clone, Debug)]
 pub struct Prepared {
-    /// `rows + 1` offsets, i32.
+    /// `rows+1` offsets, i32.
     pub indptr: Handle,
     /// Columns, i32.
     pub indices: Handle,
     /// Prepared values, of [`Self::dtype`].
     pub values: Handle,
-    /// Norm and second norm per row, interleaved; with
-    /// [`Gradient::Angle`](crate::distance::Gradient::Angle), the row's power of two is second.
+    /// Norm, second norm per row; with [`Gradient::Angle`](crate::distance::Gradient::Angle), its
+    /// power of two is second.
     pub norms: Handle,
     /// f64 for f64, else f32.
     pub dtype: ElemType,

@@ -6,7 +6,6 @@ use crate::distance::{
     types::DenseForm,
 };
 
-/// Exponent that brings a row with this greatest magnitude in range, mostly 0.
 #[cube]
 fn scale_of<S: Float>(greatest: S) -> i32 {
     let bits = S::size_bits().comptime();
@@ -27,8 +26,7 @@ fn max_of_plane<S: Float>(greatest: S, #[comptime] plane: u32) -> S {
     if comptime!(plane > 1) { plane_max(greatest) } else { greatest }
 }
 
-/// The lesser of 2 and a number of at least 0; keeps NaN. By bits, as shader compilers turn a
-/// comparison and a selection into a minimum, which drops NaN.
+/// By bits: the minimum of shader compilers would drop NaN.
 #[cube]
 fn at_most_two<S: Float>(value: S) -> S {
     let bits = S::size_bits().comptime();
@@ -81,7 +79,6 @@ impl<'a, S: Float> Pair<'a, S> {
         sum_of_plane::<S>(total, self.plane)
     }
 
-    /// Sum of squared differences times 4^scale, and the greatest difference.
     fn squares(&self, scale: i32) -> (S, S) {
         let factor = power::<S>(scale);
         let mut total = S::new(0.0);
@@ -155,7 +152,6 @@ pub(super) fn dense_distances_kernel<S: Float, I: Int>(
     }
 }
 
-/// A row of the output; a unit reads only what it wrote.
 #[derive(CubeType)]
 struct UnitRow<'a, S: Float> {
     elements: &'a mut [S],
@@ -185,7 +181,6 @@ impl<'a, S: Float> UnitRow<'a, S> {
         }
     }
 
-    /// Subtracts `mean`; returns the sum and the greatest magnitude.
     fn shift(&mut self, mean: S) -> (S, S) {
         let mut total = S::new(0.0);
         let mut greatest = S::new(0.0);
@@ -205,7 +200,6 @@ impl<'a, S: Float> UnitRow<'a, S> {
         (sum_of_plane::<S>(total, self.plane), max_of_plane::<S>(greatest, self.plane))
     }
 
-    /// Multiplies by 2^scale; returns the sum and the sum of squares.
     fn scale(&mut self, scale: i32) -> (S, S) {
         let factor = power::<S>(scale);
         let mut total = S::new(0.0);
@@ -257,12 +251,12 @@ pub(super) fn unit_rows_kernel<S: Float>(
     let (total, mut squares) = unit.scale(scale_of::<S>(greatest));
     if comptime!(centered) {
         let count = S::cast_from(columns);
-        // The second mean is what the first one rounds.
+        // Removes the first mean's rounding.
         let (rest, _) = unit.shift(total / count);
         let (_, greatest) = unit.shift(rest / count);
         let (_, centered) = unit.scale(scale_of::<S>(greatest));
         squares = centered;
     }
-    // √−1 gives NaN; some shader compilers take 0 / 0 for a number.
+    // √−1 is NaN everywhere; 0/0 is not.
     unit.divide(select(squares > S::new(0.0), squares, S::new(-1.0)).sqrt());
 }

@@ -8,16 +8,14 @@ use crate::{
     launch::{allocate, argument},
 };
 
-/// Distances of each query to its candidates, or to all rows: `[queries, candidates or rows]`.
+/// Distances of queries to candidates or all rows: `[queries, candidates or rows]`.
 ///
-/// `queries` and `rows`: contiguous `[_, columns]` of `dtype`, f32 or f64, of unit length for
-/// [`DenseForm::Angle`]. `counts`: queries, rows, columns. `candidates`: `[queries, each]` row
-/// numbers, their `each` and dtype; others than those of rows count as the last.
+/// Inputs: contiguous `[_, columns]`, f32 or f64; unit rows for [`DenseForm::Angle`]. `counts`:
+/// queries, rows, columns. `candidates`: `[queries, each]`, `each`, dtype; clamped to the last row.
 ///
 /// # Errors
 ///
-/// [`KernelError`] for short or too large buffers, no rows for candidates, rows too long for
-/// llvmpipe.
+/// [`KernelError`] for bad buffer sizes, candidates without rows, rows too long for llvmpipe.
 pub fn dense_distances(
     client: &Client,
     form: DenseForm,
@@ -41,7 +39,7 @@ pub fn dense_distances(
     let (grid, plane) = planes_for(client, pairs, elements)?;
     let index = candidates.map_or(i32::elem_type_native(), |(.., index)| index);
     let candidates = candidates.map(|(handle, ..)| argument(handle, "candidates", index, pairs));
-    // SAFETY: `argument` checks lengths; the kernel bounds candidates.
+    // SAFETY: lengths checked; the kernel bounds candidates.
     unsafe {
         dense_distances_kernel::launch_unchecked(
             client,
@@ -64,12 +62,13 @@ pub fn dense_distances(
     Ok(output)
 }
 
-/// Rows divided by their norms, less their means if `centered`: contiguous `[rows, columns]` of
-/// `dtype`, f32 or f64. Rows of norm zero, and others that are not finite, have NaN.
+/// Normalizes rows, less their means if `centered`: contiguous `[rows, columns]`, f32 or f64.
+///
+/// NaN if a norm is zero or not finite.
 ///
 /// # Errors
 ///
-/// [`KernelError`] for short or too large buffers, rows too long for llvmpipe.
+/// As [`dense_distances`].
 pub fn unit_rows(
     client: &Client,
     input: &Handle,
@@ -82,7 +81,7 @@ pub fn unit_rows(
     if elements > 0 {
         check_loops(client, columns)?;
         let (grid, plane) = planes_for(client, rows, elements)?;
-        // SAFETY: `argument` checks lengths.
+        // SAFETY: lengths checked.
         unsafe {
             unit_rows_kernel::launch_unchecked(
                 client,

@@ -1,4 +1,4 @@
-//! Distances between dense rows, evaluated directly.
+//! Distances between dense rows.
 //!
 //! ```text
 //! one plane per pair of rows:
@@ -6,8 +6,7 @@
 //!     greatest out of range: again, scaled by a power of two
 //! ```
 //!
-//! A distance depends on the two rows, the device and the column count alone: batches, places and
-//! neighbors of a row change no bit. Angles read rows divided by their norms ([`unit_rows`]).
+//! Each depends only on both rows, device and column count: batches change no bit.
 
 mod kernel;
 mod launch;

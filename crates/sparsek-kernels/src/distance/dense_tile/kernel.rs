@@ -21,7 +21,6 @@ pub(super) struct DenseTileShape {
     blocks: usize,
 }
 
-/// One unit per row and block.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(super) fn starts_kernel(
     indptr: &[i32],
@@ -131,7 +130,6 @@ fn any_sum_finite<S: Float>(
     let mut least = infinity::<S>();
     #[unroll]
     for r in 0..comptime!(config.rows) {
-        // Clamped for unconditional loads.
         let j = first + comptime!(r * config.plane as usize) + UNIT_POS_X as usize;
         let j = min(j, shape.across - 1);
         least = min(least, output[row * shape.across + j]);

@@ -23,10 +23,8 @@ use crate::{
     launch::{Grid, allocate, argument},
 };
 
-/// Shared bytes without values.
 const SPARE: usize = 64;
 
-/// Of the kernel with most.
 const BUFFERS: usize = 11;
 
 pub(in crate::distance) fn check(
@@ -95,12 +93,12 @@ struct Pass<'a> {
     pub right: &'a RowRange<'a>,
     /// `[left rows, right rows]`.
     pub output: &'a Handle,
-    /// Skip pairs below the diagonal.
+    /// Skip below the diagonal.
     pub half: bool,
 }
 
 impl DenseTileConfig {
-    /// Most chunks within 2% of the shortest estimated time.
+    /// Within 2% of the least time.
     fn chunks(&self, [rows, tiles]: [usize; 2], processors: usize) -> usize {
         let most = TILE_CUBES.div_ceil(tiles).min(rows.div_ceil(self.planes as usize));
         let time = |chunks: &usize| {
@@ -192,7 +190,6 @@ impl Pass<'_> {
 }
 
 impl RowRange<'_> {
-    /// Finds each block's first entry in each row.
     fn block_starts(&self, job: &Job, block: usize, blocks: usize) -> Result<Handle, KernelError> {
         let client = job.client;
         let int = i32::elem_type_native();

@@ -1,4 +1,4 @@
-//! Dense tiles in shared memory: work nnz(x) · rows of `y`, for data not too sparse.
+//! Dense tiles in shared memory. Work: nnz(x) · rows of `y`. Deterministic.
 //!
 //! ```text
 //! for each tile T of rows of y, and chunk of rows of x, in one cube:
@@ -10,9 +10,8 @@
 //!             output[i, j] = reduce(output[i, j], sums[j])
 //! ```
 //!
-//! Deterministic. [`Dense`](super::semiring::Dense) says what entries add: `Products` and `Left` in
-//! one pass; `Halves` and `Either` in two that [`join`](super::merge::join) adds, or one for a
-//! matrix with itself.
+//! `Halves` and `Either` of [`Dense`](super::semiring::Dense) take two passes, which
+//! [`join`](super::merge::join) adds, or one for a matrix with itself.
 
 mod kernel;
 mod launch;

@@ -10,7 +10,7 @@ use crate::distance::{
 pub(super) struct DenseTileConfig {
     pub plane: u32,
     pub planes: u32,
-    /// Tile rows per lane.
+    /// Per lane.
     pub rows: usize,
     pub block: usize,
     pub half: bool,
@@ -28,7 +28,6 @@ impl DenseTileConfig {
 
 #[derive(CubeType)]
 pub(super) struct Tile<S: Float> {
-    /// Column-major, a slice per row of a lane.
     values: Sequence<Shared<[S]>>,
     pub column: usize,
     p: S,
@@ -47,7 +46,7 @@ impl<S: Float> Tile<S> {
         Tile::<S> { values, column: 0usize, p, config }
     }
 
-    /// Lanes without an entry read the zero column behind the tile.
+    /// The last column stays zero, for lanes without entry.
     pub fn clear<M: Semiring>(&mut self) {
         let plane = comptime!(self.config.plane as usize);
         let units = comptime!((self.config.plane * self.config.planes) as usize);
@@ -180,7 +179,7 @@ pub(super) struct Block {
 
 #[cube]
 impl Block {
-    /// Block start in `row`; its end follows.
+    /// Block start; its end follows.
     pub fn start_index(&self, row: usize) -> usize {
         row * (self.of + 1) + self.number
     }

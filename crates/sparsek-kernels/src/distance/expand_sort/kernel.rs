@@ -5,14 +5,13 @@ use crate::distance::{
     semiring::Semiring,
 };
 
-/// Behind all columns.
 const PADDING: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ExpandSortConfig {
-    /// A power of two, at least the entries of any two rows.
+    /// Power of two ≥ any two rows.
     pub room: usize,
-    /// A power of two.
+    /// Power of two.
     pub units: u32,
     pub half: bool,
 }
@@ -51,10 +50,9 @@ pub(super) fn expand_sort_kernel<M: Semiring, S: Float>(
     }
 }
 
-/// Entries of two rows in shared memory.
 #[derive(CubeType)]
 struct Expanded<S: Float> {
-    /// Twice the column, plus 1 in the right row.
+    /// Twice the column, plus 1 if right.
     keys: Shared<[u32]>,
     values: Shared<[S]>,
     count: u32,
@@ -129,7 +127,7 @@ impl<S: Float> Expanded<S> {
         }
     }
 
-    /// Sums of the pair, for unit 0. Every unit must call it.
+    /// Likewise; unit 0 has the sums.
     fn contract<M: Semiring>(&self, p: S) -> MergedSums<S> {
         let units = comptime!(self.config.units);
         let mut sums = MergedSums::<S>::none::<M>();

@@ -34,7 +34,7 @@ pub(in crate::distance) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelEr
     }
     let config = ExpandSortConfig { room, units, half: job.half::<M>() };
     let grid = Grid::new(client, job.pairs(), CubeDim::new_1d(units), job.elements())?;
-    // SAFETY: lengths checked; `Matrix` bounds positions, and `room` the entries of two rows.
+    // SAFETY: lengths checked; `Matrix` bounds positions, `room` rows.
     unsafe {
         expand_sort_kernel::launch_unchecked::<M>(
             client,

@@ -1,4 +1,4 @@
-//! Expand, sort, contract (the paper's Algorithm 1, Section 3.2.1), for comparison: only if forced.
+//! Expand, sort, contract (paper, Algorithm 1); only if forced.
 //!
 //! ```text
 //! one cube per pair:
@@ -7,7 +7,7 @@
 //!     contract: ⊗ of equal neighbors, else with zero; ⊕ of all
 //! ```
 //!
-//! O(n log² n) for n entries of both rows, which must fit shared memory. Deterministic.
+//! O(n log² n) for n entries, which must fit shared memory. Deterministic.
 
 mod kernel;
 mod launch;

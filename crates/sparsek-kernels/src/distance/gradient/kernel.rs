@@ -1,5 +1,3 @@
-//! The two passes, and a third that projects out the sum of a row.
-
 use cubecl::{ir::ElemType, prelude::*};
 
 use crate::{
@@ -13,12 +11,10 @@ use crate::{
     primitives::{csr::row_of, infinity::infinity},
 };
 
-/// Numbers per pair: its weight, and for some the distance too.
 pub(super) const fn per_pair(slope: Gradient) -> usize {
     if matches!(slope, Gradient::BrayCurtis | Gradient::Minkowski) { 2 } else { 1 }
 }
 
-/// Weights of pairs; per row of `x`, the factor of the own slope, and a constant.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(super) fn weights_kernel<S: Float>(
     upstream: &[S],
@@ -88,7 +84,7 @@ pub(super) fn weights_kernel<S: Float>(
             weight = -both * cols;
         }
         if comptime!(slope == Gradient::Hellinger || slope == Gradient::JensenShannon) {
-            // Shares are values over the row's sum; distances are at most 1.
+            // Distances are at most 1.
             let distinct = distance > zero && distance < S::new(2.0);
             let share = select(distinct, x_norms[2 * row], one);
             let by_sum = weight / share * x_powers[2 * row + 1];
@@ -135,7 +131,6 @@ pub(super) fn weights_kernel<S: Float>(
     }
 }
 
-/// Sums the slopes of each entry over its column.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(super) fn entries_kernel<E: Float, V: Float, S: Float>(
     indptr: &[i32],
@@ -199,7 +194,7 @@ pub(super) fn entries_kernel<E: Float, V: Float, S: Float>(
         place += plane as usize;
     }
     if comptime!(slope == Gradient::Minkowski) {
-        // As if the column were absent everywhere.
+        // As if absent everywhere.
         let mut other = UNIT_POS_X as usize;
         while other < across {
             let pair = row * across + other;
@@ -229,7 +224,6 @@ pub(super) fn entries_kernel<E: Float, V: Float, S: Float>(
     }
 }
 
-/// Subtracts from each slope the row's mean, weighted by the shares: they sum to 1.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(super) fn project_kernel<E: Float, S: Float>(
     indptr: &[i32],

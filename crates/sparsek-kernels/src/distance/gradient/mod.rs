@@ -1,13 +1,12 @@
-//! Gradient with respect to one matrix's values: for an entry (i, c) of value a,
+//! Gradient by one matrix: for an entry (i, c) of value a,
 //!
 //! ```text
 //! Σ_j w_ij (f'(a, b_jc) − f'(a, 0)) + t_i f'(a, 0) + s_i
 //! ```
 //!
-//! over the other's rows j with column c. One kernel makes weights w and row sums t and s; a second
-//! sums over transposed columns, in fixed order. Minkowski's f' depends on the distance, so each
-//! entry adds f'(a, 0) over all rows j. Jensen-Shannon's shares sum to 1: a third kernel subtracts
-//! the mean slope.
+//! over rows j of the other with column c. One kernel makes w, t and s; one sums transposed
+//! columns, in fixed order. Minkowski's f' depends on the distance: entries add f'(a, 0) over all
+//! j. Jensen-Shannon's shares sum to 1: a third kernel subtracts the mean slope.
 
 mod kernel;
 
@@ -29,14 +28,14 @@ use crate::{
 
 const ENTRIES_BUFFERS: usize = 10;
 
-/// A matrix by column, renumbered if wide ([`is_wide`](crate::distance::is_wide)).
+/// A matrix by column, renumbered if [`is_wide`](crate::distance::is_wide).
 #[derive(Clone, Copy, Debug)]
 pub struct Transposed<'a> {
-    /// Renumbered column of the other matrix's entries, i32.
+    /// Renumbered columns of the other, i32.
     pub places: &'a Handle,
     /// Renumbered column count.
     pub cols: usize,
-    /// `cols + 1` offsets, i32.
+    /// `cols+1` offsets, i32.
     pub indptr: &'a Handle,
     /// Rows, i32.
     pub rows: &'a Handle,
@@ -49,17 +48,17 @@ pub struct Transposed<'a> {
 pub struct Upstream<'a> {
     /// Gradient of the distances.
     pub gradient: &'a Handle,
-    /// The distances.
+    /// Distances.
     pub distances: &'a Handle,
-    /// Distances by [`divisor`](crate::distance::divisor), or anything of this size.
+    /// By [`divisor`](crate::distance::divisor), or anything of this size.
     pub divisors: &'a Handle,
 }
 
-/// Gradient of the values of `x`, in their dtype. `p`: parameter of the distance.
+/// Gradient of `x`'s values, in their dtype.
 ///
 /// # Errors
 ///
-/// [`KernelError`] for short or too large buffers, and dtypes that kernels cannot round to.
+/// [`KernelError`] for bad buffer sizes, dtypes that kernels cannot round to.
 pub fn gradient(
     client: &Client,
     [x, y]: [&Matrix; 2],
@@ -81,13 +80,12 @@ pub fn gradient(
     let numbers = per_pair(slope) * pairs;
     let weights = allocate(client, "weights", numbers, dtype)?;
     let sums = allocate(client, "sums", 2 * x.rows, dtype)?;
-    // Shares and normalized rows.
     let prepared = slope.takes_prepared_values();
     let (x_values, y_values, values_dtype) = match prepared {
         true => (&x_norms.values, &y_norms.values, dtype),
         false => (x.values, y.values, x.dtype),
     };
-    // Powers of two of rows, which the norms of angles hold already.
+    // Angles' norms hold them already.
     let powers = match prepared && slope != Gradient::Angle {
         true => norms::prepare::<Cosine>(client, x, parameter)?.norms,
         false => x_norms.norms.clone(),
@@ -99,7 +97,7 @@ pub fn gradient(
     };
     let elements = numbers.max(x.nnz).max(y.nnz).max(2 * x.rows.max(y.rows));
     let (grid, plane) = planes_for(client, x.rows, elements)?;
-    // SAFETY: `argument` checks lengths; `Matrix` and `Transposed` bound positions.
+    // SAFETY: lengths checked; `Matrix`, `Transposed` bound positions.
     unsafe {
         weights_kernel::launch_unchecked(
             client,

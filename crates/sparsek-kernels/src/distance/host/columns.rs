@@ -5,14 +5,12 @@ pub(super) struct HostColumns<S> {
     slots: Slots,
     starts: Vec<u32>,
     entries: Vec<(u32, S)>,
-    /// Position of each entry in `entries`.
     places: Vec<u32>,
 }
 
 enum Slots {
-    /// All columns have slots.
     Every,
-    /// Only these, ascending.
+    /// Ascending.
     Occupied(Vec<u32>),
 }
 
@@ -68,7 +66,6 @@ impl<S: Real> HostColumns<S> {
         Self { slots, starts, entries, places }
     }
 
-    /// A column, from an entry on.
     pub(super) fn column(&self, column: u32, from: Option<usize>) -> &[(u32, S)] {
         let Some(slot) = self.slots.of(column) else {
             return &[];

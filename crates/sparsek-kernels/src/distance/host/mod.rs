@@ -1,7 +1,5 @@
-//! Distances on the host, parallel over rows.
-//!
-//! Dense tiles for finite products on full data; an inverted index if columns of one row add
-//! nothing; else merging. Sums in parts, as on devices.
+//! Distances on the host: dense tiles for full finite data, an inverted index if columns of one row
+//! add nothing, else merging.
 
 mod columns;
 mod pair;
@@ -24,14 +22,12 @@ use super::{
     tuning::{HOST_LANES as LANES, HOST_STRIPE, HOST_STRIPE_PART},
 };
 
-/// Exact in f64, nearest in f32.
 fn number<S: Real>(cols: usize) -> S {
     let low = cols % (1 << 12);
     S::new((cols - low) as f32) + S::new(low as f32)
 }
 
 enum Method<S> {
-    /// Dense rows of `x` times entries of `y`.
     Dense,
     Columns(HostColumns<S>),
     Merge,
@@ -55,7 +51,6 @@ impl<'a, M: HostSemiring, S: Real> MatrixPair<'a, M, S> {
         Sums { total, other, x, y, second_x, second_y, cols: number(self.y.matrix.cols), p: self.p }
     }
 
-    /// With `same`, to rows from `i` on.
     fn row(&self, i: usize, same: bool, output: &mut [S]) {
         let from = if same { i } else { 0 };
         let row: Vec<(u32, S)> = self.left().row(i).collect();
@@ -77,7 +72,7 @@ impl<'a, M: HostSemiring, S: Real> MatrixPair<'a, M, S> {
         merge::<M, S>(row, self.y.row(j), bits, [self.p, most])
     }
 
-    /// As in `row`. Returns second sums.
+    /// Returns second sums.
     fn add_columns(
         &self,
         (i, row): (usize, &[(u32, S)]),
@@ -191,13 +186,10 @@ impl<M: HostSemiring, S: Real> MatrixPair<'_, M, S> {
     }
 }
 
-/// The rows of a tile, dense.
 type Scratch<S> = Vec<tiles::Lanes<S>>;
 type Body<'a, S> = &'a (dyn Fn(&mut Scratch<S>, usize, &mut [S]) + Sync);
 
-/// Calls `body` with scratch, number and elements of each chunk, in parallel.
-///
-/// Dynamic calls, so that rayon's loop is compiled for each float instead of each metric.
+/// Compiles rayon's loop per float, not per metric.
 fn each_chunk<S: Real>(
     output: &mut [S],
     length: usize,
@@ -223,10 +215,6 @@ fn mirrored<S: Real>(upper: &[S], [first, rows]: [usize; 2], output: &mut [S]) {
     }
 }
 
-/// Distances of rows of `x`, or of `y`, to all of `y`.
-///
-/// `each` receives batches: first row, distances row after row. `y` with itself in one batch: half
-/// the work if symmetric.
 pub(super) fn pairwise<M: HostSemiring, S: Real>(
     (x, y): HostPair<S>,
     p: S,

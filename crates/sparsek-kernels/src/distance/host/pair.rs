@@ -28,7 +28,6 @@ impl<S: Real> MergedSums<S> {
     }
 }
 
-/// Walks both rows in parts of 2^`bits` columns, or until a maximum reaches `most`.
 pub(super) fn merge<M: HostSemiring, S: Real>(
     x: &[(u32, S)],
     y: impl Iterator<Item = (u32, S)>,
@@ -122,7 +121,6 @@ fn careful<M: HostSemiring, S: Real>(
     M::finalize(M::core(sums), sums)
 }
 
-/// Sums of blocks, against rounding.
 fn block_sums<S: Real, const N: usize>(terms: impl Iterator<Item = [S; N]>) -> [S; N] {
     let zeros = [S::new(0.0); N];
     let mut before = zeros;

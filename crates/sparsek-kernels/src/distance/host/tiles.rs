@@ -1,5 +1,3 @@
-//! Dense rows times the other matrix's entries.
-
 use multiversion::multiversion;
 
 use super::types::PreparedRows;
@@ -11,7 +9,6 @@ use crate::distance::{
 
 pub(super) type Lanes<S> = [S; LANES];
 
-/// Whether sums are of finite products over few, full columns.
 pub(super) fn serves<M: HostSemiring, S: Real>(x: &PreparedRows<S>, y: &PreparedRows<S>) -> bool {
     let sums = M::STRATEGY.dense == Some(Dense::Products) && !M::ALGEBRA.other;
     if !sums || y.matrix.cols.saturating_mul(size_of::<Lanes<S>>()) > HOST_DENSE_BYTES {
@@ -72,9 +69,7 @@ fn multiply<M: HostSemiring, S: Real>(
     before
 }
 
-/// Totals of rows of `x` from `first` on; with `same`, to those only.
-///
-/// `dense`: a slot per column, zero on entry and return.
+/// `dense` is zero on entry and return.
 pub(super) fn tile<M: HostSemiring, S: Real>(
     [x, y]: [&PreparedRows<S>; 2],
     p: S,

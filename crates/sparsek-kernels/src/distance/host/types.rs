@@ -8,10 +8,10 @@ use crate::distance::{
     semiring::{HostSemiring, Real, Rescale, host::max},
 };
 
-/// A CSR matrix in host memory, columns ascending.
+/// Host CSR matrix, columns ascending.
 #[derive(Clone, Copy, Debug)]
 pub struct HostMatrix<'a, S> {
-    /// `rows + 1` offsets.
+    /// `rows+1` offsets.
     pub indptr: &'a [u32],
     /// Columns.
     pub indices: &'a [u32],
@@ -21,7 +21,7 @@ pub struct HostMatrix<'a, S> {
     pub cols: usize,
 }
 
-/// Two matrices; `None` if both are the same.
+/// Two matrices; `None` if the same.
 pub type HostPair<'a, S> = (Option<&'a HostMatrix<'a, S>>, &'a HostMatrix<'a, S>);
 
 pub(super) struct PreparedRows<'a, S> {

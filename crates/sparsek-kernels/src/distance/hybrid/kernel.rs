@@ -13,7 +13,7 @@ use crate::{
     primitives::csr::row_of,
 };
 
-/// Entries a lane sums separately, against rounding.
+/// Entries per sum, against rounding.
 const LANE_PART: u32 = 128;
 
 #[cube(launch_unchecked, address_type = "dynamic")]
@@ -129,7 +129,6 @@ pub(super) fn scan_kernel<M: Semiring, S: Float>(
     }
 }
 
-/// Lets lanes see each other's values.
 #[cube]
 fn reconverge(#[comptime] plane: u32) {
     if comptime!(plane > 1) {

@@ -18,7 +18,6 @@ use crate::{
     launch::{Grid, allocate, argument},
 };
 
-/// Of the kernel with most.
 const BUFFERS: usize = 11;
 
 pub(in crate::distance) fn check(client: &Client) -> Result<(), KernelError> {
@@ -48,7 +47,7 @@ pub(in crate::distance) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelEr
     let others_len = if M::ALGEBRA.other { pairs } else { 1 };
     let others = allocate(client, "sums", others_len, dtype)?;
     let grid = Grid::elementwise(client, pairs, job.elements())?;
-    // SAFETY: `job.output` and `argument` check lengths.
+    // SAFETY: lengths checked.
     unsafe {
         begin_kernel::launch_unchecked::<M>(
             client,
@@ -144,7 +143,7 @@ fn entry_rows(client: &Client, matrix: &Prepared) -> Result<Handle, KernelError>
     let int = i32::elem_type_native();
     let rows = allocate(client, "rows", matrix.nnz, int)?;
     let grid = Grid::elementwise(client, matrix.nnz, matrix.nnz.max(matrix.rows + 1))?;
-    // SAFETY: `argument` checks lengths; `Matrix` bounds offsets.
+    // SAFETY: lengths checked; `Matrix` bounds offsets.
     unsafe {
         rows_kernel::launch_unchecked(
             client,

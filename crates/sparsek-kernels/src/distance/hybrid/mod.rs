@@ -1,4 +1,4 @@
-//! The paper's CSR and COO hybrid (Algorithm 3, Section 3.3), for comparison: only if forced.
+//! CSR and COO hybrid (paper, Algorithm 3); only if forced.
 //!
 //! ```text
 //! for each row of x, in one cube:
@@ -8,7 +8,7 @@
 //! if either row's columns count: swap x and y, again   3.3.1
 //! ```
 //!
-//! Work: rows of `x` · nnz(y). Deterministic: sums across planes add in order, not by atomics.
+//! Work: rows of `x` · nnz(y). Deterministic: planes add in order.
 
 mod kernel;
 mod launch;

@@ -1,5 +1,3 @@
-//! Sums in a plane, across planes, into the output.
-
 use cubecl::prelude::*;
 
 use super::types::{HybridConfig, HybridShape, NONE, PlaneRange};
@@ -67,12 +65,12 @@ impl<S: Float> Part<S> {
     }
 }
 
-/// Writes sums; a plane's first and last row wait for other planes.
+/// First and last rows wait for other planes.
 #[derive(CubeType)]
 pub(super) struct Sink<'a, S: Float> {
     totals: &'a mut [S],
     others: &'a mut [S],
-    /// Total and second sum: heads, then tails.
+    /// Totals and others: heads, then tails.
     waiting: Shared<[S]>,
     heads: Shared<[i32]>,
     head: i32,
@@ -135,7 +133,7 @@ impl<'a, S: Float> Sink<'a, S> {
         }
     }
 
-    /// No atomics: a row's unit is the same in every block.
+    /// No atomics: a row keeps its unit.
     fn add<M: Semiring>(&mut self, row: i32, part: &Part<S>) {
         let at = self.base + row as usize * self.step;
         let sum = join::<M, S>(self.totals[at], part.total);
@@ -146,7 +144,7 @@ impl<'a, S: Float> Sink<'a, S> {
         }
     }
 
-    /// Combines rows across planes. Every unit must call it.
+    /// Every unit must call it.
     pub fn collect<M: Semiring>(&mut self) {
         sync_cube();
         let slots = comptime!(self.config.slots());

@@ -1,5 +1,3 @@
-//! A row in shared memory: dense if it fits, else a block in a hash table.
-
 use cubecl::{ir::ElemType, prelude::*};
 
 use crate::distance::merge::pair::Sparse;
@@ -10,13 +8,12 @@ const BITS: usize = 32;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Layout {
-    /// A slot and bit per column, no hashing.
     dense: bool,
     room: usize,
 }
 
 impl Layout {
-    /// Arrays take multiples of 16 bytes.
+    /// Arrays take 16-byte multiples.
     pub fn new(bytes: usize, dtype: ElemType, cols: usize) -> Self {
         let dense = 8 * bytes / (8 * dtype.size() + 1);
         let dense = dense - dense % (4 * BITS);
@@ -43,10 +40,9 @@ impl Layout {
     }
 }
 
-/// Entries with columns from `low` to below `high`.
+/// Columns in `low..high`.
 #[derive(CubeType)]
 pub(super) struct Table<S: Float> {
-    /// Column of each slot, or bits.
     keys: Shared<[Atomic<u32>]>,
     values: Shared<[S]>,
     low: u32,
@@ -87,7 +83,6 @@ impl<S: Float> Table<S> {
             self.high = row.column(last) as u32;
         }
         let none = if comptime!(self.layout.dense) { 0u32 } else { EMPTY };
-        // The previous block is read.
         sync_cube();
         let mut word = UNIT_POS as usize;
         while word < words {
@@ -113,7 +108,7 @@ impl<S: Float> Table<S> {
         } else {
             let mut slot = self.slot(column);
             let mut found = self.keys[slot as usize].compare_exchange_weak(EMPTY, column);
-            // A weak exchange may fail on an empty slot: only the stored column proves success.
+            // Weak exchanges may fail: only the stored column proves success.
             while self.keys[slot as usize].load() != column {
                 if found != EMPTY {
                     slot = self.next(slot);
@@ -128,7 +123,7 @@ impl<S: Float> Table<S> {
         column >= self.low && column < self.high
     }
 
-    /// The column's slot, or [`ABSENT`].
+    /// Slot, or [`ABSENT`].
     pub fn find(&self, column: u32) -> u32 {
         let mut found = ABSENT.runtime();
         if comptime!(self.layout.dense) {

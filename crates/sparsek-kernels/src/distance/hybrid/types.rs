@@ -6,11 +6,9 @@ pub(super) const NONE: i32 = -1;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Pass {
-    /// In both rows.
     Both,
-    /// In the scanned row.
     Either,
-    /// Not in the held row; matrices swapped.
+    /// Not in the held row; swapped.
     Lacking,
 }
 
@@ -36,7 +34,6 @@ pub(super) fn carried_bytes(planes: u32, size: usize) -> usize {
     slots(planes) * (4 * size + size_of::<i32>())
 }
 
-/// Held and scanned rows: first, count, output stride.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(super) struct HybridShape {

@@ -1,5 +1,3 @@
-//! Sums of a plane in shared memory.
-
 use cubecl::prelude::*;
 
 use crate::distance::{
@@ -8,7 +6,6 @@ use crate::distance::{
     tuning::{COLUMN_READS, FINITE_CHECK_ENTRIES, FLUSHED_TOGETHER, SHORT_COLUMN_READS},
 };
 
-/// Least padding slots, for masked-off writes.
 pub(super) const SPARE: usize = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -16,10 +13,10 @@ pub(super) struct InvertedConfig {
     pub plane: u32,
     pub planes: u32,
     pub room: usize,
-    /// Skip tiles below the diagonal.
+    /// Skip below the diagonal.
     pub half: bool,
     pub parts: bool,
-    /// Planes that split a row's columns: all or 1.
+    /// All or 1.
     pub planes_per_row: u32,
 }
 
@@ -82,7 +79,7 @@ impl<S: Float> Visit<S> {
         }
     }
 
-    /// Loads the column of a lane's entry; none past the last lane.
+    /// Nothing past the last lane.
     pub fn begin<P: Int>(&mut self, turn: u32, lanes: &LaneEntries<S>, entries: &Entries<P>) {
         let plane = comptime!(self.config.plane);
         let lane = min(turn, comptime!(plane - 1));
@@ -95,7 +92,6 @@ impl<S: Float> Visit<S> {
         self.read::<P>(entries);
     }
 
-    /// Lanes past the end load padding.
     fn read<P: Int>(&mut self, entries: &Entries<P>) {
         self.read_some::<P>(entries, 0u32, SHORT_COLUMN_READS);
         if self.more() {
@@ -129,7 +125,6 @@ impl<S: Float> Visit<S> {
 pub(super) struct FinishedParts<'a, S: Float> {
     pub totals: &'a mut [S],
     others: &'a mut [S],
-    /// First position and count of the plane's sums.
     base: usize,
     across: usize,
     #[cube(comptime)]
@@ -165,7 +160,6 @@ pub(super) struct Accumulator<S: Float> {
     totals: Shared<[S]>,
     others: Shared<[S]>,
     base: usize,
-    /// Norm and entries since the last check.
     norm: S,
     unseen: u32,
     p: S,
@@ -252,7 +246,7 @@ impl<S: Float> Accumulator<S> {
         }
     }
 
-    /// Branchless; reads precede writes, as a column's entries differ in row.
+    /// Reads precede writes: a column's entries differ in row.
     fn add_entries<M: Semiring>(&mut self, visit: &Visit<S>, #[comptime] ahead: u32) {
         let mut totals = Array::<S>::new(ahead as usize);
         let mut others = Array::<S>::new(ahead as usize);
@@ -283,8 +277,7 @@ impl<S: Float> Accumulator<S> {
         }
     }
 
-    /// Moves sums whose part ends between two columns, each lane its own. `left_bits`: the left
-    /// row's `part_bits`.
+    /// Moves sums of parts that end before `column`.
     pub fn flush_parts<M: Semiring>(
         &mut self,
         pair: &RowPair<S>,
@@ -351,7 +344,7 @@ impl<S: Float> Accumulator<S> {
         }
     }
 
-    /// Whether all second sums are below the norm, every few entries.
+    /// Whether no second sum reaches the norm.
     pub fn none_finite(&mut self) -> bool {
         let mut none_finite = false.runtime();
         if self.unseen >= FINITE_CHECK_ENTRIES {

@@ -10,7 +10,6 @@ use crate::distance::{
     tuning::FINISHED_TOGETHER,
 };
 
-/// Rows of `x`, rows of `y` in tiles, row groups per tile, end of entries.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(super) struct InvertedShape {
@@ -50,7 +49,7 @@ pub(super) fn inverted_kernel<M: Semiring, S: Float, P: Int>(
     }
     let lane = UNIT_POS_X as usize;
     let first = tile * shape.tile;
-    // Planes that share a row leave together; no barrier crosses rows.
+    // No barrier crosses rows.
     if tile >= shape.tiles || row >= shape.rows {
         terminate!();
     }
@@ -149,7 +148,7 @@ pub(super) fn inverted_kernel<M: Semiring, S: Float, P: Int>(
             accumulator.add_finished::<M>(&finished);
         }
     }
-    // Several, to overlap loads; then the undecided again.
+    // Several, to overlap loads.
     if comptime!(config.planes_per_row > 1) {
         sync_cube();
     }

@@ -22,7 +22,6 @@ use crate::{
     launch::{Grid, allocate, argument},
 };
 
-/// Of the kernel with most.
 const BUFFERS: usize = 13;
 
 pub(in crate::distance) fn check(
@@ -49,7 +48,6 @@ pub(in crate::distance) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelEr
     let plane = plane_or_unit(client);
     let room = columns.room;
     let limit = client.properties().hardware.max_shared_memory_size;
-    // Without second sums, only padding.
     let size = job.x.dtype.size();
     let spare = SPARE.max(plane as usize);
     let fitting = (limit - SPARE * size) / ((room + spare) * size * M::ALGEBRA.sums());

@@ -1,5 +1,4 @@
-//! Inverted index, after Gustavson's sparse product: sparse data, where columns of one row add
-//! nothing.
+//! Inverted index after Gustavson, if columns of one row add nothing.
 //!
 //! ```text
 //! for each row i of x and tile T of rows of y, in one plane:
@@ -10,9 +9,8 @@
 //!     distance[i, j] = finish(sums[j])            j in T
 //! ```
 //!
-//! Rows have a column once, so lanes write different sums: no atomics, fixed order. Work: entry
+//! Lanes write different sums, as rows have a column once: no atomics, deterministic. Work: entry
 //! pairs with equal columns. Finished [`parts`](super::prepare::parts) wait in the output.
-//! Symmetric tiles below the diagonal are mirrored.
 
 mod accumulator;
 mod kernel;

@@ -1,5 +1,3 @@
-//! Combines results across the diagonal.
-
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
 use super::pair::{Matrices, RowPair};
@@ -25,7 +23,7 @@ pub(in crate::distance) fn mirror<M: Semiring>(job: &Job) -> Result<(), KernelEr
     launch::<M>(job, Join::Mirror, [&job.x.norms, &job.x.norms], 1)
 }
 
-/// Adds sums over `x` and over `y`, each `[own rows, other rows]`.
+/// Each `[own rows, other rows]`.
 pub(in crate::distance) fn join_passes<M: Semiring>(
     job: &Job,
     sums: [&Handle; 2],
@@ -89,7 +87,7 @@ fn join_kernel<M: Semiring, S: Float>(
     let tiles = across.div_ceil(side);
     let top = CUBE_POS / tiles * side;
     let left = CUBE_POS % tiles * side;
-    // The whole cube leaves together.
+    // The cube leaves together.
     if top >= rows || (comptime!(join == Join::Mirror) && top < left) {
         terminate!();
     }

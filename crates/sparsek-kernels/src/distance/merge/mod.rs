@@ -1,6 +1,4 @@
-//! Merging (the paper's Algorithm 2): a unit walks both rows, O(nnz(x_i) + nnz(y_j)).
-//!
-//! Any distance, no scratch memory; the last resort.
+//! Merging (paper, Algorithm 2): a unit walks both rows, O(nnz(x_i) + nnz(y_j)). Any distance.
 
 pub(super) mod join;
 pub(super) mod pair;
@@ -11,7 +9,6 @@ use self::pair::{Matrices, RowPair};
 use super::{job::Job, semiring::Semiring};
 use crate::{error::KernelError, launch::Grid};
 
-/// Of the kernel; other routines take as many or more.
 pub(super) const BUFFERS: usize = 9;
 
 pub(super) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelError> {

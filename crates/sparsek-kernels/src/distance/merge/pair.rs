@@ -1,7 +1,5 @@
-//! Distance of two rows in a kernel.
-//!
-//! [`RowPair::finish`] makes it from sums over common columns; it walks both rows only after
-//! cancellation or overflow.
+//! [`RowPair::finish`] takes sums over common columns, and walks both rows only after cancellation
+//! or overflow.
 
 use cubecl::prelude::*;
 
@@ -61,7 +59,7 @@ impl<S: Float> Sparse<S> {
         self.norms[2 * row]
     }
 
-    /// Counts entries from `begin` with columns below `limit`; plane-wide.
+    /// Counts columns below `limit`; plane-wide.
     pub fn entries_below(
         &self,
         begin: usize,
@@ -133,14 +131,14 @@ impl<'a, S: Float> RowPair<'a, S> {
         sums
     }
 
-    /// Distance from sums over common columns.
+    /// From sums over common columns.
     pub fn finish<M: Semiring>(&self, i: usize, j: usize, total: S, other: S) -> S {
         let sums = self.sums::<M>(i, j, total, other);
         let mut core = M::core::<S>(sums);
         if comptime!(M::STRATEGY.direct) {
             let mut decided = accurate::<M, S>(core, sums);
             if comptime!(self.same) {
-                // Exactly 0, without a long walk.
+                // Exactly 0.
                 if i == j {
                     core = S::new(0.0);
                     decided = true;
@@ -153,7 +151,6 @@ impl<'a, S: Float> RowPair<'a, S> {
         self.finalize::<M>(i, j, core, sums)
     }
 
-    /// Distance from its core; again if out of range.
     fn finalize<M: Semiring>(&self, i: usize, j: usize, core: S, sums: Sums<S>) -> S {
         let mut distance = M::finalize::<S>(core, sums);
         if comptime!(M::STRATEGY.rescales_pairs()) {
@@ -174,7 +171,6 @@ impl<'a, S: Float> RowPair<'a, S> {
         distance
     }
 
-    /// [`Semiring::direct`] sums replace the total.
     fn careful<M: Semiring>(&self, i: usize, j: usize, sums: Sums<S>) -> S {
         let far = self.merge_rescaled::<M>(i, j, 0i32, S::new(1.0), false);
         let again = Sums::<S> {
@@ -190,9 +186,7 @@ impl<'a, S: Float> RowPair<'a, S> {
         M::finalize::<S>(M::core::<S>(again), again)
     }
 
-    /// Evaluated again, divided by the greatest element or difference.
-    ///
-    /// By a power of two first: quotients of extreme numbers are not exact everywhere.
+    /// By a power of two first: extreme quotients are not exact everywhere.
     fn rescaled<M: Semiring>(&self, i: usize, j: usize, sums: Sums<S>) -> S {
         let greatest = self.merge_rescaled::<M>(i, j, 0i32, S::new(1.0), true).core;
         let mut distance = greatest;
@@ -225,7 +219,6 @@ impl<'a, S: Float> RowPair<'a, S> {
         distance
     }
 
-    /// Greatest difference or element, or sums scaled by 2^shift / `rest`.
     fn merge_rescaled<M: Semiring>(
         &self,
         i: usize,
@@ -277,7 +270,7 @@ impl<'a, S: Float> RowPair<'a, S> {
         before
     }
 
-    /// [`finish`](Self::finish) without branches; valid if `decided`.
+    /// Branchless [`finish`](Self::finish), valid if `decided`.
     pub fn draft<M: Semiring>(&self, i: usize, j: usize, total: S, other: S) -> Draft<S> {
         let sums = self.sums::<M>(i, j, total, other);
         let mut core = M::core::<S>(sums);
@@ -309,7 +302,7 @@ impl<'a, S: Float> RowPair<'a, S> {
         self.finish_merged::<M>(i, j, merged)
     }
 
-    /// Distance from sums over the columns of both rows.
+    /// From merged sums.
     pub fn finish_merged<M: Semiring>(&self, i: usize, j: usize, merged: MergedSums<S>) -> S {
         let sums = self.sums::<M>(i, j, merged.total, merged.other);
         let mut core = M::core::<S>(sums);
@@ -327,7 +320,6 @@ impl<'a, S: Float> RowPair<'a, S> {
         self.y.parts(row, self.cols)
     }
 
-    /// Walks both rows, or until a maximum reaches `most`.
     fn merge<M: Semiring>(&self, i: usize, j: usize, most: S) -> MergedSums<S> {
         let mut a = self.x.indptr[i];
         let a_end = self.x.indptr[i + 1];
@@ -382,13 +374,13 @@ pub(in crate::distance) struct Draft<S: Float> {
     pub decided: bool,
 }
 
-/// Enough digits left; false for NaN.
+/// False for NaN.
 #[cube]
 fn accurate<M: Semiring, S: Float>(core: S, sums: Sums<S>) -> bool {
     core >= S::new(CANCELLED) * M::scale::<S>(sums)
 }
 
-/// Sums in range; false for NaN.
+/// False for NaN.
 #[cube]
 fn in_range<M: Semiring, S: Float>(core: S, sums: Sums<S>) -> bool {
     let size = if comptime!(M::STRATEGY.rescale == Some(Rescale::Pair)) {
@@ -455,7 +447,6 @@ impl<S: Float> RescaledSums<S> {
     }
 }
 
-/// Sums over the columns of two rows.
 #[derive(CubeType)]
 pub(in crate::distance) struct MergedSums<S: Float> {
     pub total: S,
@@ -469,7 +460,7 @@ impl<S: Float> MergedSums<S> {
         MergedSums::<S> { total: M::identity::<S>(), other: S::new(0.0), direct: S::new(0.0) }
     }
 
-    /// Adds a column, in `both` rows or one.
+    /// Adds a column.
     pub fn column<M: Semiring>(&mut self, a: S, b: S, both: bool, p: S) {
         if comptime!(M::ALGEBRA.annihilates) {
             if both {

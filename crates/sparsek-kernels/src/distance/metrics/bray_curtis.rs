@@ -1,4 +1,4 @@
-//! Σ |x − y| / Σ |x + y|; NaN for two zero rows.
+//! Σ|x−y|/Σ|x+y|; NaN for two zero rows.
 
 #[cfg(feature = "kernels")]
 use cubecl::prelude::*;
@@ -11,7 +11,7 @@ use crate::{
 /// Bray-Curtis distance.
 pub struct BrayCurtis;
 
-/// Σ |x + y|, by which slopes of [`BrayCurtis`] are divided.
+/// Σ|x+y|, the divisor of [`BrayCurtis`] slopes.
 pub struct Divisor;
 
 semiring! {

@@ -1,4 +1,4 @@
-//! Σ |x − y| / (|x| + |y|), where 0 / 0 is 0. A column of one row only adds 1.
+//! Σ |x−y|/(|x|+|y|), where 0/0 is 0.
 
 #[cfg(feature = "kernels")]
 use cubecl::prelude::*;
@@ -8,7 +8,7 @@ use crate::{
     semiring,
 };
 
-/// 2^120. Shader compilers divide by numbers above 2^126 as by infinity.
+/// 2^120: shader compilers treat divisors above 2^126 as infinite.
 const MOST: f32 = 1.329_228e36;
 const PART: f32 = 1.0 / 1024.0;
 

@@ -1,8 +1,5 @@
-//! max |x − y|, over either row's columns.
-//!
-//! Let Z be the greatest |x|, |y|, and w the greatest |x|, |y|, |x − y| in common columns. If w <
-//! Z, Z's entry has its own column: the distance is Z. If w > Z, w is the greatest difference: the
-//! distance is w. If w = Z, both rows are walked.
+//! max |x−y|. Let Z = max(|x|,|y|) over all columns, w = max(|x|,|y|,|x−y|) over common ones.
+//! If Z ≠ w, the distance is max(Z,w); else both rows are walked.
 
 #[cfg(feature = "kernels")]
 use cubecl::prelude::*;

@@ -1,6 +1,5 @@
-//! 1 − cov(x, y) / (σ(x) σ(y)) over all columns, from N Σ x y − Σ x Σ y.
-//!
-//! Clamped to [0, 2]. NaN for a constant row whose sums do not round, such as a zero row.
+//! 1 − cov(x,y)/(σ(x)σ(y)), by N Σxy − Σx Σy, in `[0, 2]`. NaN for constant rows with
+//! exact sums.
 
 #[cfg(feature = "kernels")]
 use cubecl::prelude::*;
@@ -39,7 +38,7 @@ semiring! {
             let floor = select(core < S::new(0.0), S::new(0.0), core);
             let within = select(floor > S::new(2.0), S::new(2.0), floor);
             let zero = sums.second_x == S::new(0.0) || sums.second_y == S::new(0.0);
-            // √−1 gives NaN; some shader compilers take 0 / 0 for a number.
+            // √−1 is NaN everywhere; 0/0 is not.
             within + select(zero, S::new(-1.0), S::new(0.0)).sqrt()
         }
     }

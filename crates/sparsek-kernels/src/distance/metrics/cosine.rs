@@ -1,6 +1,4 @@
-//! 1 − Σ x y / (‖x‖ ‖y‖) of rows normalized first; near 0, ½ ‖x − y‖².
-//!
-//! NaN for a zero row; RAFT has 0 for two, 1 for one.
+//! 1 − Σxy of normalized rows; near 0, ½‖x−y‖². NaN for a zero row, unlike RAFT.
 
 #[cfg(feature = "kernels")]
 use cubecl::prelude::*;
@@ -42,7 +40,7 @@ semiring! {
 
         fn finalize<S: Float>(core: S, sums: Sums<S>) -> S {
             let zero = sums.x == S::new(0.0) || sums.y == S::new(0.0);
-            // √−1 gives NaN; shader compilers take a quotient of equal numbers for 1.
+            // √−1 is NaN; compilers make x/x 1.
             core + select(zero, S::new(-1.0), S::new(0.0)).sqrt()
         }
     }

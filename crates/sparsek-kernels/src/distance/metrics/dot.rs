@@ -1,5 +1,3 @@
-//! Σ x y, larger is nearer; 0 for a zero row.
-
 #[cfg(feature = "kernels")]
 use cubecl::prelude::*;
 

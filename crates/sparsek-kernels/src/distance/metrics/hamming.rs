@@ -1,5 +1,3 @@
-//! Share of columns in which values differ.
-
 #[cfg(feature = "kernels")]
 use cubecl::prelude::*;
 
@@ -22,7 +20,7 @@ semiring! {
         }
 
         fn product<S: Float>(a: S, b: S, _p: S) -> S {
-            // Norms count a common column twice: unequal values count once, equal ones not.
+            // Norms count common columns twice.
             let missing = a == S::new(0.0) || b == S::new(0.0);
             let both = select(a == b, S::new(-2.0), S::new(-1.0));
             select(missing, S::new(0.0), both)

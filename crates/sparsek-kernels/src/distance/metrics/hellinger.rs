@@ -1,4 +1,4 @@
-//! √(1 − Σ √x √y) of rows divided by their sums (not in RAFT). NaN for zero rows and negative
+//! √(1 − Σ√x√y) of rows over their sums (unlike RAFT). NaN for zero rows and negative
 //! values.
 
 #[cfg(feature = "kernels")]
@@ -30,7 +30,7 @@ semiring! {
         }
 
         fn second<S: Float>(a: S) -> S {
-            // The root of a negative share is NaN.
+            // Counts NaN: roots of negative shares.
             select(a >= S::new(0.0), S::new(0.0), S::new(1.0))
         }
 

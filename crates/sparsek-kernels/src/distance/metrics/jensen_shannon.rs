@@ -1,7 +1,5 @@
-//! √(½ Σ x ln(x / m) + ½ Σ y ln(y / m)), m = (x + y) / 2, of rows divided by their sums (not in
-//! RAFT).
-//!
-//! Infinite for a zero row and negative values.
+//! √(½Σ x ln(x/m) + ½Σ y ln(y/m)), m = (x+y)/2, of rows over their sums (unlike RAFT).
+//! Infinite for zero rows and negative values.
 
 #[cfg(feature = "kernels")]
 use cubecl::prelude::*;
@@ -41,7 +39,7 @@ semiring! {
         }
 
         fn product<S: Float>(a: S, b: S, _p: S) -> S {
-            // Smaller shares do not matter; their quotients would be out of range.
+            // Smaller quotients leave the range.
             let missing = a <= S::new(LEAST) || b <= S::new(LEAST);
             let both = select(missing, S::new(1.0), a + b);
             // Greater first: symmetric rounding.
@@ -53,7 +51,7 @@ semiring! {
         }
 
         fn core<S: Float>(sums: Sums<S>) -> S {
-            // 2 ln 2 is the core without a common column.
+            // 2 ln 2 without common columns.
             S::new(2.0) * S::new(2.0).ln() + sums.total
         }
 
@@ -67,16 +65,15 @@ semiring! {
             let low = min(a, b);
             let whole = select(both == S::new(0.0), S::new(1.0), both);
             let ratio = (high - low) / whole;
-            // (1+t) ln(1+t) + (1−t) ln(1−t) = Σ t^(2n) / (n (2n−1)), t = ratio.
+            // (1+t)ln(1+t) + (1−t)ln(1−t) = Σ t^(2n)/(n(2n−1)), t = ratio.
             let square = ratio * ratio;
             let one = S::new(1.0);
             let tail = one / S::new(45.0) + square * (one / S::new(66.0) + square / S::new(91.0));
             let tail = one / S::new(15.0) + square * (one / S::new(28.0) + square * tail);
             let series = square * (one + square * (one / S::new(6.0) + square * tail));
-            // 0 ln 0 is 0.
             let first = high * select(high == S::new(0.0), S::new(0.0), ratio).log1p();
             let last = low * select(low == S::new(0.0), S::new(0.0), -ratio).log1p();
-            // If 1 − ratio has no digits left.
+            // 1 − ratio lost its digits.
             let share = low / whole;
             let share = select(share == S::new(0.0), S::new(1.0), share);
             let last = select(ratio > S::new(0.5), low * (S::new(2.0) * share).ln(), last);

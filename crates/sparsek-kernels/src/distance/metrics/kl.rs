@@ -1,7 +1,5 @@
-//! Σ x ln(x / y), where 0 ln 0 is 0. Not symmetric; rows are not divided by their sums.
-//!
-//! Infinite if y lacks a column of x, or for negative values. RAFT halves it and ignores such
-//! columns.
+//! Σ x ln(x/y), not of shares. Infinite if y lacks a column of x, or for negative values; RAFT
+//! halves it and ignores such columns.
 
 #[cfg(feature = "kernels")]
 use cubecl::prelude::*;
@@ -11,10 +9,10 @@ use crate::{
     semiring,
 };
 
-/// 2^±100: quotients beyond may be out of range.
+/// 2^±100: quotients stay in range.
 const FAR: f32 = 1.267_650_6e30;
 const NEAR: f32 = 7.888_609e-31;
-/// 2^120, as in `canberra`.
+/// As in `canberra`.
 const MOST: f32 = 1.329_228e36;
 
 /// Kullback-Leibler divergence.

@@ -1,4 +1,4 @@
-//! Σ |x − y| = Σ |x| + Σ |y| + Σ (|x − y| − |x| − |y|), the last over common columns.
+//! Σ|x|+Σ|y|+Σ(|x−y|−|x|−|y|), the last over common columns.
 
 #[cfg(feature = "kernels")]
 use cubecl::prelude::*;

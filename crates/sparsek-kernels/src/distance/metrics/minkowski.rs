@@ -1,5 +1,3 @@
-//! (Σ |x − y|^p)^(1/p), p > 0.
-
 #[cfg(feature = "kernels")]
 use cubecl::prelude::*;
 
@@ -11,7 +9,7 @@ use crate::{
 /// Minkowski distance.
 pub struct Minkowski;
 
-/// Minkowski distance, p = 3, by products.
+/// [`Minkowski`] for p = 3.
 pub struct MinkowskiCubed;
 
 semiring! {

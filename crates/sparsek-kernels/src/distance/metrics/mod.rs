@@ -44,22 +44,22 @@ use super::{
 
 macro_rules! metrics {
     ($($(#[$doc:meta])* $name:ident = $text:literal;)*) => {
-        /// A distance by name; set notation counts nonzero columns, of N.
+        /// A distance by name. Sets count nonzero columns, of N.
         #[derive(Clone, Copy, Debug, PartialEq)]
         #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
         #[cfg_attr(feature = "serde", serde(try_from = "String", into = "String"))]
         #[non_exhaustive]
         pub enum Metric {
             $($(#[$doc])* $name,)*
-            /// (Σ |x − y|^p)^(1/p), p > 0.
+            /// (Σ|x−y|^p)^(1/p), p > 0.
             Minkowski(f64),
         }
 
         impl Metric {
-            /// All metrics; p = 3 for Minkowski.
+            /// All; p = 3 for Minkowski.
             pub const ALL: &[Self] = &[$(Self::$name,)* Self::Minkowski(3.0)];
 
-            /// The name.
+            /// Name.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$name => $text,)*
@@ -67,7 +67,7 @@ macro_rules! metrics {
                 }
             }
 
-            /// The implementation.
+            /// Implementation.
             pub fn distance(self) -> &'static dyn Distance {
                 match self {
                     $(Self::$name => DynMetric::<$name>::of(),)*
@@ -80,57 +80,57 @@ macro_rules! metrics {
 }
 
 metrics! {
-    /// Σ x y; larger is nearer.
+    /// Σxy; larger is nearer.
     Dot = "dot";
-    /// √Σ (x − y)².
+    /// √Σ(x−y)².
     Euclidean = "euclidean";
-    /// Σ (x − y)².
+    /// Σ(x−y)².
     SqEuclidean = "sqeuclidean";
-    /// 1 − Σ x y / (‖x‖ ‖y‖).
+    /// 1 − Σxy/(‖x‖‖y‖).
     Cosine = "cosine";
     /// 1 − Pearson's correlation.
     Correlation = "correlation";
-    /// |x ≠ y| / |x ∪ y|.
+    /// |x≠y|/|x∪y|.
     Jaccard = "jaccard";
-    /// 1 − 2 |x ∩ y| / (|x| + |y|).
+    /// 1 − 2|x∩y|/(|x|+|y|).
     Dice = "dice";
-    /// (N − |x ∩ y|) / N.
+    /// (N−|x∩y|)/N.
     RussellRao = "russell-rao";
     /// Share of columns that differ.
     Hamming = "hamming";
-    /// d / N, d columns in one row only.
+    /// d/N, d columns in one row.
     Matching = "matching";
-    /// 2 d / (N + d), d as in `Matching`.
+    /// 2d/(N+d), likewise.
     RogersTanimoto = "rogerstanimoto";
-    /// 2 d / (|x ∩ y| + 2 d), likewise.
+    /// 2d/(|x∩y|+2d), likewise.
     SokalSneath = "sokalsneath";
-    /// 2 r s / (t f + r s), as in [`Yule`].
+    /// 2rs/(tf+rs), as in [`Yule`].
     Yule = "yule";
-    /// Σ |x − y|.
+    /// Σ|x−y|.
     Manhattan = "manhattan";
-    /// Σ |x − y| / (|x| + |y|).
+    /// Σ |x−y|/(|x|+|y|).
     Canberra = "canberra";
-    /// Σ |x − y| / Σ |x + y|.
+    /// Σ|x−y|/Σ|x+y|.
     BrayCurtis = "braycurtis";
-    /// max |x − y|.
+    /// max |x−y|.
     Chebyshev = "chebyshev";
-    /// √(1 − Σ √x √y) of row shares.
+    /// √(1 − Σ√x√y) of row shares.
     Hellinger = "hellinger";
-    /// √ of the Jensen-Shannon divergence of row shares.
+    /// √ of the Jensen-Shannon divergence of shares.
     JensenShannon = "jensen-shannon";
-    /// Σ x ln(x / y).
+    /// Σ x ln(x/y).
     KullbackLeibler = "kl";
-    /// Σ (x − y) ln(x / y).
+    /// Σ (x−y) ln(x/y).
     SymmetricKl = "symmetric-kl";
 }
 
-/// Distance by which a gradient divides, if any: take it of the same rows.
+/// Divisor of a gradient, if any.
 pub fn divisor(slope: Gradient) -> Option<&'static dyn Distance> {
     (slope == Gradient::BrayCurtis).then(DynMetric::<Divisor>::of)
 }
 
 impl Metric {
-    /// Other names, from SciPy, scikit-learn and cuVS.
+    /// Names in SciPy, scikit-learn and cuVS.
     pub const ALIASES: &[(&str, Self)] = &[
         ("l1", Self::Manhattan),
         ("cityblock", Self::Manhattan),
@@ -145,7 +145,7 @@ impl Metric {
         ("jeffreys", Self::SymmetricKl),
     ];
 
-    /// The parameter, or 0.
+    /// Parameter, or 0.
     pub fn p(self) -> f64 {
         match self {
             Self::Minkowski(p) => p,
@@ -164,7 +164,7 @@ impl fmt::Display for Metric {
     }
 }
 
-/// An unknown name.
+/// Unknown name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "no metric is called {name}; there are {}, and minkowski:P; also known are {}",
@@ -172,7 +172,7 @@ impl fmt::Display for Metric {
     aliases()
 )]
 pub struct UnknownMetric {
-    /// The name.
+    /// Name.
     pub name: String,
 }
 
@@ -187,7 +187,6 @@ fn aliases() -> String {
     all.join(", ")
 }
 
-/// A name without `-` and `_`.
 fn plain(name: &str) -> String {
     name.replace(['-', '_'], "")
 }
@@ -195,8 +194,7 @@ fn plain(name: &str) -> String {
 impl FromStr for Metric {
     type Err = UnknownMetric;
 
-    /// Parses `manhattan`, one of [`Metric::ALIASES`], or `minkowski:3` with p. Ignores `-` and
-    /// `_`, so `russellrao` and `rogers-tanimoto` are names too.
+    /// Parses a name, an [alias](Metric::ALIASES) or `minkowski:3`; ignores `-` and `_`.
     fn from_str(text: &str) -> Result<Self, UnknownMetric> {
         let unknown = || UnknownMetric { name: text.into() };
         if let Some(p) = text.strip_prefix("minkowski:") {
@@ -248,7 +246,6 @@ mod tests {
         assert!(known.iter().all(|name| error.contains(name)), "{error}");
     }
 
-    // Names of scipy.spatial.distance.cdist, sklearn.metrics.pairwise_distances and cuvs.distance.
     #[rstest]
     #[case("l1", Metric::Manhattan)]
     #[case("cityblock", Metric::Manhattan)]

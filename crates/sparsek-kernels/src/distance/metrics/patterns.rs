@@ -1,4 +1,4 @@
-//! Distances of patterns: nonzero is true. Total |x ∩ y|, norms |x|, |y|.
+//! Nonzero is true. Total |x∩y|, norms |x|, |y|.
 
 #[cfg(feature = "kernels")]
 use cubecl::prelude::*;
@@ -8,8 +8,7 @@ use crate::{
     semiring,
 };
 
-/// Distances with the first functions in common. `#[cube]` needs all tokens of one caller: its
-/// attribute, too.
+/// `#[cube]` needs all tokens, its attribute too, from one caller.
 macro_rules! patterns {
     ($hash:tt $cube:tt $common:tt $($(#[$doc:meta])* $name:ident = $algebra:ident $core:tt)*) => {$(
         $(#[$doc])*
@@ -63,7 +62,7 @@ patterns! {
         }
     }
 
-    /// Russell-Rao distance. 0 to itself only for a full row; RAFT forces 0.
+    /// Russell-Rao distance. 0 to itself only for a full row, unlike RAFT.
     RussellRao = PRODUCTS {
         fn core<S: Float>(sums: Sums<S>) -> S {
             (sums.cols - sums.total) / sums.cols
@@ -86,7 +85,7 @@ patterns! {
         }
     }
 
-    /// Yule distance: r and s columns in one row only, t in both, f in neither; 0 if r s is 0.
+    /// Yule distance; r, s columns in x or y only, t in both, f in neither. 0 if rs = 0.
     Yule = NORMS {
         fn core<S: Float>(sums: Sums<S>) -> S {
             let only_x = sums.x - sums.total;

@@ -1,4 +1,4 @@
-//! Σ (x − y)² = ‖x‖² + ‖y‖² − 2 Σ x y.
+//! Σ(x−y)² = ‖x‖²+‖y‖²−2Σxy.
 
 #[cfg(feature = "kernels")]
 use cubecl::prelude::*;

@@ -1,5 +1,4 @@
-//! Jeffreys' Σ (x − y) ln(x / y). Infinite if a row lacks a column of the other, or for negative
-//! values.
+//! Jeffreys' Σ(x−y) ln(x/y). Infinite if either row lacks a column, or for negative values.
 
 #[cfg(feature = "kernels")]
 use cubecl::prelude::*;
@@ -45,7 +44,7 @@ semiring! {
             let low = min(a, b);
             let above = select(missing, S::new(1.0), high);
             let below = select(missing, S::new(1.0), low);
-            // A quotient out of range makes the total infinite or NaN: evaluated again.
+            // Out of range: infinite or NaN, evaluated again.
             select(missing, S::new(0.0), (high - low) * (above / below).ln())
         }
 
@@ -56,7 +55,7 @@ semiring! {
             let above = select(missing, S::new(1.0), high);
             let below = select(missing, S::new(1.0), low);
             let far = above * S::new(DOWN) > below;
-            // Shader compilers divide by > 2^126 as by infinity.
+            // Keeps divisors below 2^126.
             let size = select(above > S::new(1.0), S::new(DOWN), S::new(1.0));
             let near = select(far, S::new(1.0), (above * size) / (below * size)).ln();
             let log = select(far, above.ln() - below.ln(), near);

@@ -1,4 +1,4 @@
-//! Entries by column, per tile of rows. Their order varies between runs; distances do not.
+//! Entries by column, per tile of rows. Order varies; distances do not.
 //!
 //! ```text
 //! count the entries of each (tile, column)    atomics
@@ -22,7 +22,7 @@ use crate::{
     launch::{Grid, allocate, argument, fill_zero},
 };
 
-/// Most counter bytes per tile; by columns alone, so parts take one routine.
+/// Per tile; by columns alone: parts take one routine.
 const MOST_BYTES: usize = 256 << 20;
 
 pub(in crate::distance) fn check_cols(
@@ -43,15 +43,15 @@ pub(in crate::distance) fn check_cols(
 }
 
 pub(in crate::distance) struct Columns {
-    /// Column starts and ends, `tiles * cols` each.
+    /// Column starts and ends, per tile.
     pub starts: Handle,
     pub ends: Handle,
-    /// Tile row and value bits, then padding that points at spare sums.
+    /// Tile row, value bits; then padding at spare sums.
     pub entries: Handle,
     pub length: usize,
     pub tile: usize,
     pub tiles: usize,
-    /// Sums per tile; powers of two compile few kernels.
+    /// Sums per tile, a power of two.
     pub room: usize,
 }
 
@@ -115,7 +115,7 @@ impl Columns {
         let elements = matrix.nnz.max(counters + 1).max(matrix.rows + 1);
         let launch = |placed: bool| -> Result<(), KernelError> {
             let (grid, plane) = planes_for(client, matrix.rows, elements)?;
-            // SAFETY: `argument` checks lengths; `Matrix` bounds counters; entries have own room.
+            // SAFETY: lengths checked; `Matrix` bounds counters; entries never collide.
             unsafe {
                 columns_kernel::launch_unchecked(
                     client,

@@ -1,5 +1,3 @@
-//! Preparation; `parts` and `range` keep long sums and extreme values exact, on the host too.
-
 #[cfg(feature = "kernels")]
 pub(super) mod columns;
 #[cfg(feature = "kernels")]

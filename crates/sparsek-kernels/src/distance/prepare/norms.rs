@@ -1,5 +1,3 @@
-//! Norms of rows and prepared values, O(nnz).
-
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
 use super::{
@@ -51,7 +49,7 @@ pub(in crate::distance) fn prepare<M: Semiring>(
         widen(client, matrix, &prepared.values, dtype)?;
         return Ok(prepared);
     }
-    // LLVM takes absolute values before it widens, and must round those of bf16.
+    // LLVM moves `abs` before widening, which rounds bf16.
     let wide = match require_rounding(client, matrix.dtype) {
         Ok(()) => None,
         Err(_) => {
@@ -66,7 +64,7 @@ pub(in crate::distance) fn prepare<M: Semiring>(
     };
     let elements = matrix.nnz.max(2 * matrix.rows);
     let (grid, plane) = planes_for(client, matrix.rows, elements)?;
-    // SAFETY: `argument` checks lengths; `Matrix` bounds offsets.
+    // SAFETY: lengths checked; `Matrix` bounds offsets.
     unsafe {
         norms_kernel::launch_unchecked::<M>(
             client,
@@ -87,7 +85,6 @@ pub(in crate::distance) fn prepare<M: Semiring>(
     Ok(prepared)
 }
 
-/// Converts values without changing them.
 fn widen(
     client: &Client,
     matrix: &Matrix,
@@ -99,7 +96,7 @@ fn widen(
         return Ok(());
     }
     let grid = Grid::elementwise(client, nnz, nnz)?;
-    // SAFETY: `argument` checks lengths.
+    // SAFETY: lengths checked.
     unsafe {
         widen_kernel::launch_unchecked(
             client,

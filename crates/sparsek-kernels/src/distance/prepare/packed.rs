@@ -1,5 +1,3 @@
-//! Dense f16 rows, in lane load order.
-
 use std::ops::Range;
 
 use cubecl::{
@@ -23,19 +21,15 @@ use crate::{
     primitives::infinity::infinity,
 };
 
-/// Rows per group: four instructions.
 pub(in crate::distance) const GROUP: usize = 64;
-/// Columns per step: the instruction's depth.
+/// The instruction's depth.
 pub(in crate::distance) const STEP: usize = 16;
 const STEPS: usize = 2;
-/// Loads per 16 · 16 block, one per lane.
 pub(in crate::distance) const BLOCK: usize = 32;
 const WIDTH: usize = 8;
 
-/// Groups of 64 rows, steps of 16 columns, blocks of 16 rows.
-///
-/// Lane `4 g + t` holds the instruction's operand: (g, 2t), (g+8, 2t), (g, 2t+8), (g+8, 2t+8), each
-/// with its right neighbor.
+/// Dense f16 rows by group, step, 16-row block. Lane `4g + t` holds (g,2t), (g+8,2t), (g,2t+8),
+/// (g+8,2t+8), each with its right neighbor.
 pub(in crate::distance) struct Packed {
     handle: Handle,
     groups: usize,
@@ -140,7 +134,7 @@ fn pack_kernel<S: Float>(
     }
 }
 
-/// One f32 on the device: greatest magnitude, infinity if a value is not whole.
+/// Greatest magnitude, one f32; infinity if a value is not whole.
 ///
 /// # Errors
 ///
@@ -159,7 +153,7 @@ pub fn greatest(
     }
     let units = count.min(multiprocessors(client) * SCAN_CUBES * ROW_UNITS as usize);
     let grid = Grid::elementwise(client, units, count)?;
-    // SAFETY: `argument` checks lengths.
+    // SAFETY: lengths checked.
     unsafe {
         greatest_kernel::launch_unchecked(
             client,
@@ -175,7 +169,7 @@ pub fn greatest(
     Ok(found)
 }
 
-/// Non-negative floats order by their bits. Buffers may exceed their contents.
+/// Non-negative floats order by bits; buffers may exceed `count`.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn greatest_kernel<E: Float>(
     values: &[E],

@@ -1,19 +1,17 @@
-//! Long sums in parts: equal terms round alike, so long sums err more.
-//!
-//! Parts are aligned column ranges; a pair's rows alone decide their width 2^n, so its sum is the
-//! same in every batch.
+//! Long sums in parts of 2^n aligned columns, against rounding. A pair's rows alone decide n:
+//! batches change no sum.
 
 #[cfg(feature = "kernels")]
 use cubecl::prelude::*;
 
 /// Approximate entries per part.
 const PART: u32 = 256;
-/// Entries per unit sum of a norm, against rounding.
+/// Entries per sum, against rounding.
 pub(in crate::distance) const NORM_BLOCK: usize = 64;
-/// One part: columns are below 2^31.
+/// Columns are below 2^31.
 pub(in crate::distance) const ONE_PART: u32 = 31;
 
-/// log2 of a part's columns. A pair takes the wider parts for common columns, else the narrower.
+/// log2 of a part's columns. Pairs take the greater for common columns, else the lesser.
 #[cfg(feature = "kernels")]
 #[cube]
 pub(in crate::distance) fn part_bits(entries: u32, cols: u32) -> u32 {

@@ -1,7 +1,5 @@
-//! Values whose squares, powers or sums leave the range.
-//!
-//! [`row_shift`] brings a row's greatest magnitude within 2^±30, exactly. Pairs with sums below
-//! [`tiny`] or above [`huge`] are evaluated again ([`Rescale`](crate::distance::Rescale)).
+//! [`row_shift`] brings a row within 2^±30, exactly. Pairs with sums below [`tiny`] or above
+//! [`huge`] are evaluated again ([`Rescale`](crate::distance::Rescale)).
 #![allow(missing_docs, reason = "the macro writes modules of its own beside the functions")]
 
 #[cfg(feature = "kernels")]
@@ -17,7 +15,7 @@ pub(in crate::distance) const STEPS: u32 = 34;
 /// Columns per sum, against rounding.
 pub(in crate::distance) const BLOCK: u32 = 256;
 
-/// Scaling exponent; 0 if in range, zero or not finite.
+/// 0 for zero, subnormal, nonfinite.
 #[cfg(feature = "kernels")]
 #[cube]
 pub(in crate::distance) fn row_shift<S: Float>(greatest: S) -> i32 {
@@ -30,7 +28,7 @@ pub(in crate::distance) fn row_shift<S: Float>(greatest: S) -> i32 {
     select(number, (below - above) * 30, 0)
 }
 
-/// `value · 2^shift` by bits, as compilers would cancel factors. Subnormals become 0.
+/// By bits, as compilers would cancel factors. Subnormals become 0.
 #[cfg(feature = "kernels")]
 #[cube]
 pub(in crate::distance) fn shifted<S: Float>(value: S, shift: i32) -> S {
@@ -71,7 +69,7 @@ fn field<S: Float>(value: S) -> i32 {
     }
 }
 
-/// 2^-100, f64 2^-800: smaller sums may lack terms.
+/// 2^-100, f64 2^-800: less may lack terms.
 #[cfg(feature = "kernels")]
 #[cube]
 pub(in crate::distance) fn tiny<S: Float>() -> S {
@@ -86,7 +84,7 @@ pub(in crate::distance) fn tiny<S: Float>() -> S {
     }
 }
 
-/// 2^100, f64 2^800: larger sums may hide larger terms.
+/// 2^100, f64 2^800: more may hide terms.
 #[cfg(feature = "kernels")]
 #[cube]
 pub(in crate::distance) fn huge<S: Float>() -> S {
@@ -152,7 +150,7 @@ mod tests {
             }
         }
         for exponent in (-1074..=1023).step_by(7) {
-            // Two factors: `powi` inverts an overflowing power.
+            // `powi` inverts an overflowing power.
             let half = exponent / 2;
             let greatest = 2f64.powi(half) * 2f64.powi(exponent - half);
             let scaled = greatest * row_factor(greatest);

@@ -44,7 +44,7 @@ pub(super) fn register_tile_kernel<M: Semiring, S: Float>(
     let mut right = Slab::<S>::new(from, min(shape.across - from, width), Side::Right, config);
     let mut sums = UnitSums::<S>::new::<M>(config);
     if comptime!(config.full) {
-        // Loads the next block while this one is added.
+        // Loads one block ahead.
         let mut next_left = left.load(pair.left(), 0usize, shape.columns);
         let mut next_right = right.load(pair.right(), 0usize, shape.columns);
         let mut column = 0usize;

@@ -46,9 +46,7 @@ pub(in crate::distance) fn check(
 }
 
 impl RegisterTileConfig {
-    /// For values of `size` bytes and `rows` left rows; the smallest tile that holds them.
-    ///
-    /// The depth decides how sums round, so it depends on the device and `size` alone.
+    /// The smallest tile for `rows`. Depth decides rounding, so device and `size` alone decide it.
     fn new(client: &Client, size: usize, rows: usize) -> Option<Self> {
         let limit = client.properties().hardware.max_shared_memory_size;
         let count = units_per_cube(client, REGISTER_TILE_UNITS);

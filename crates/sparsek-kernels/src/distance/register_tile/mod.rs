@@ -1,4 +1,4 @@
-//! Tiles of sums in registers: for rows that are dense, or nearly.
+//! Tiles of sums in registers, for nearly dense rows.
 //!
 //! ```text
 //! for each tile I × J of pairs, in one cube:
@@ -9,9 +9,7 @@
 //!         for each c: sums[i, j] = reduce(sums[i, j], product(left[c][i], right[c][j]))
 //! ```
 //!
-//! Work: rows of both matrices · columns. Sums all columns, so that
-//! [`Semiring::direct`](super::semiring::Semiring::direct) needs no second evaluation. Takes no
-//! planes. Deterministic.
+//! Work: all pairs · columns. Cancellation needs no second evaluation. No planes. Deterministic.
 
 mod kernel;
 mod launch;

@@ -2,25 +2,25 @@ use cubecl::prelude::*;
 
 use crate::distance::{merge::pair::Sparse, tuning::REGISTER_TILE_READERS};
 
-/// Elements between columns in shared memory: columns of a row are in banks of their own.
+/// Spreads columns over banks.
 const PADDING: usize = 1;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct RegisterTileConfig {
-    /// Units of a cube across a tile, and down.
+    /// Across a tile, and down.
     pub units: [u32; 2],
-    /// Pairs of a unit across, and down.
+    /// Per unit.
     pub pairs: [usize; 2],
-    /// Columns of a block.
+    /// Columns per block.
     pub depth: usize,
-    /// Skip tiles below the diagonal.
+    /// Skip below the diagonal.
     pub half: bool,
-    /// Every row has all columns.
+    /// Rows have all columns.
     pub full: bool,
 }
 
 impl RegisterTileConfig {
-    /// Rows of a slab: of the right matrix, and of the left.
+    /// Slab rows.
     pub fn rows(&self, side: Side) -> usize {
         self.units[side.axis()] as usize * self.pairs[side.axis()]
     }
@@ -29,7 +29,6 @@ impl RegisterTileConfig {
         self.units[0] * self.units[1]
     }
 
-    /// Values of a block that a unit moves, of full rows.
     fn moved(&self, side: Side) -> usize {
         (self.rows(side) * self.depth).div_ceil(self.count() as usize)
     }
@@ -46,14 +45,13 @@ impl RegisterTileConfig {
         self.pairs[0] * self.pairs[1]
     }
 
-    /// Shared bytes, of values of `size` bytes.
+    /// Shared bytes.
     pub fn bytes(&self, size: usize) -> usize {
         let slab = |side| self.room(side) * size + 2 * self.rows(side) * size_of::<i32>();
         slab(Side::Left) + slab(Side::Right)
     }
 }
 
-/// Which matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Side {
     Right,
@@ -66,11 +64,11 @@ impl Side {
     }
 }
 
-/// A block of columns of a tile's rows, dense, column after column.
+/// Dense block, column-major.
 #[derive(CubeType)]
 pub(super) struct Slab<S: Float> {
     values: Shared<[S]>,
-    /// Next entry of each row, twice: what one block reads, it writes for the next.
+    /// Each row's next entry, double-buffered.
     next: Shared<[i32]>,
     first: usize,
     count: usize,
@@ -82,7 +80,7 @@ pub(super) struct Slab<S: Float> {
 
 #[cube]
 impl<S: Float> Slab<S> {
-    /// `count` rows from `first`; [`start`](Self::start) follows.
+    /// Takes `count` rows.
     pub fn new(
         first: usize,
         count: usize,
@@ -110,7 +108,7 @@ impl<S: Float> Slab<S> {
         }
     }
 
-    /// Some units each read a row's entries below column `end`; `turn` alternates.
+    /// Reads entries below `end`; `turn` alternates.
     pub fn fill(&mut self, matrix: &Sparse<S>, column: usize, end: usize, turn: usize) {
         let rows = comptime!(self.config.rows(self.side));
         let readers = comptime!(REGISTER_TILE_READERS.min(self.config.count() as usize));
@@ -132,8 +130,7 @@ impl<S: Float> Slab<S> {
                     more = entry < last;
                 }
             }
-            // The reader at the first untaken entry writes the cursor: the entry before it was
-            // taken, or none was.
+            // The reader at the first untaken entry moves the cursor.
             if entry > begin {
                 taken = false;
                 if entry <= last {
@@ -147,14 +144,14 @@ impl<S: Float> Slab<S> {
         }
     }
 
-    /// Loads this unit's values of a block of full rows.
+    /// Loads values of full rows.
     pub fn load(&self, matrix: &Sparse<S>, column: usize, columns: usize) -> Array<S> {
         let depth = comptime!(self.config.depth);
         let mut values = Array::<S>::new(comptime!(self.config.moved(self.side)));
         #[unroll]
         for number in 0..comptime!(self.config.moved(self.side)) {
             let place = UNIT_POS as usize + comptime!(number * self.config.count() as usize);
-            // Clamped for unconditional loads; sums never read what lies outside.
+            // Clamped; sums never read outside.
             let row = min(place / depth, self.count - 1);
             let at = min(column + place % depth, columns - 1);
             values[number] = matrix.value((self.first + row) * columns + at);
@@ -162,7 +159,7 @@ impl<S: Float> Slab<S> {
         values
     }
 
-    /// Stores the values of [`load`](Self::load) in shared memory.
+    /// Stores values of [`load`](Self::load).
     pub fn store(&mut self, values: &Array<S>) {
         let depth = comptime!(self.config.depth);
         let places = comptime!(self.config.rows(self.side) * depth);
@@ -177,13 +174,13 @@ impl<S: Float> Slab<S> {
         }
     }
 
-    /// Place of this unit's first row in the block's first column.
+    /// This unit's first place.
     pub fn origin(&self) -> usize {
         let unit = if comptime!(self.side == Side::Right) { UNIT_POS_X } else { UNIT_POS_Y };
         unit as usize
     }
 
-    /// Value of row `number` of this unit, `column` columns behind an origin.
+    /// Value of row `number`, `column` after `origin`.
     pub fn value(&self, origin: usize, #[comptime] column: usize, #[comptime] number: usize) -> S {
         let axis = comptime!(self.side as usize);
         let behind = comptime!(

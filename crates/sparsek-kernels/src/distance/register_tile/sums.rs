@@ -6,17 +6,15 @@ use crate::distance::{
     tuning::REGISTER_TILE_STEP,
 };
 
-/// Whether columns add [`Semiring::direct`] to the core, not [`Semiring::product`] to the total.
+/// [`Semiring::direct`] adds to the core, not [`Semiring::product`] to the total.
 pub(super) const fn sums_direct(strategy: &Strategy) -> bool {
     strategy.direct || strategy.union
 }
 
-/// Whether sums combine by [`Semiring::reduce`]; others by [`combine`].
 const fn reduces(strategy: &Strategy) -> bool {
     !sums_direct(strategy) || (strategy.union && matches!(strategy.dense, Some(Dense::Either)))
 }
 
-/// Sums of a unit's pairs, one left row after the other.
 #[derive(CubeType)]
 pub(super) struct UnitSums<S: Float> {
     sums: Array<S>,
@@ -60,7 +58,7 @@ impl<S: Float> UnitSums<S> {
         self.others[pair]
     }
 
-    /// Adds the first `columns` of a block.
+    /// Adds `columns` of a block.
     pub fn add_block<M: Semiring>(
         &mut self,
         left: &Slab<S>,

@@ -1,38 +1,38 @@
 /// Gradient by a row's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Gradient {
-    /// Σ a b.
+    /// Σab.
     Product,
-    /// Σ (a − b)².
+    /// Σ(a−b)².
     Square,
-    /// √Σ (a − b)².
+    /// √Σ(a−b)².
     Root,
-    /// 1 − Σ a b / (‖a‖ ‖b‖), norms squared.
+    /// 1 − Σab/(‖a‖‖b‖), norms squared.
     Angle,
-    /// Σ |a − b|.
+    /// Σ|a−b|.
     Sign,
-    /// 1 − cov(a, b) / (σ(a) σ(b)), norms sums and sums of squares.
+    /// 1 − Pearson's correlation; norms are sums, sums of squares.
     Correlation,
-    /// Σ |a − b| / (|a| + |b|).
+    /// Σ |a−b|/(|a|+|b|).
     Canberra,
-    /// Σ |a − b| / Σ |a + b|.
+    /// Σ|a−b|/Σ|a+b|.
     BrayCurtis,
-    /// (Σ |a − b|^p)^(1/p).
+    /// (Σ|a−b|^p)^(1/p).
     Minkowski,
-    /// √(1 − Σ √a √b) of shares, norms sums, prepared values their roots.
+    /// √(1 − Σ√a√b) of shares; norms sums, values roots.
     Hellinger,
-    /// √(½ Σ a ln(a / m) + ½ Σ b ln(b / m)), m = (a + b) / 2, of shares, norms sums.
+    /// √ of shares' Jensen-Shannon divergence; norms are sums.
     JensenShannon,
-    /// Σ a ln(a / b).
+    /// Σ a ln(a/b).
     Kl,
-    /// Σ b ln(b / a): [`Kl`](Self::Kl) by its second row.
+    /// [`Kl`](Self::Kl) by its second row.
     KlOfSecond,
-    /// Σ (a − b) ln(a / b).
+    /// Σ (a−b) ln(a/b).
     SymmetricKl,
 }
 
 impl Gradient {
-    /// The gradient by the second row's values.
+    /// Gradient by the second row.
     pub const fn of_second(self) -> Self {
         match self {
             Self::Kl => Self::KlOfSecond,
@@ -40,13 +40,13 @@ impl Gradient {
         }
     }
 
-    /// Whether slopes are of prepared values.
+    /// Whether slopes take prepared values.
     pub const fn takes_prepared_values(self) -> bool {
         matches!(self, Self::Angle | Self::Correlation | Self::Hellinger | Self::JensenShannon)
     }
 }
 
-/// What is true of a distance. Begin with a constant such as [`Algebra::NORMS`].
+/// Properties, built from constants such as [`NORMS`](Self::NORMS).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Algebra {
     /// Uses [`Semiring::norm`](crate::distance::Semiring::norm) or
@@ -56,23 +56,23 @@ pub struct Algebra {
     pub prepared: bool,
     /// Uses [`Semiring::other`](crate::distance::Semiring::other).
     pub other: bool,
-    /// Infinite unless the right row has all columns of the left:
-    /// [`Semiring::other`](crate::distance::Semiring::other) sums to the left row's
-    /// [`Semiring::norm`](crate::distance::Semiring::norm), with at most as much per column.
+    /// Infinite unless y has x's columns: then
+    /// [`Semiring::other`](crate::distance::Semiring::other) sums to x's
+    /// [`Semiring::norm`](crate::distance::Semiring::norm), and exceeds it in no column.
     pub covered: bool,
-    /// [`Semiring::norm`](crate::distance::Semiring::norm) and
-    /// [`Semiring::direct`](crate::distance::Semiring::direct) take maxima of values ≥ 0; a total
-    /// that forces another evaluation is the greatest possible core.
+    /// [`Semiring::norm`](crate::distance::Semiring::norm),
+    /// [`Semiring::direct`](crate::distance::Semiring::direct) take maxima of values ≥ 0; totals
+    /// evaluated again bound the core.
     pub maxima: bool,
-    /// A column of one row adds nothing; otherwise products cover either row's columns.
+    /// Columns of one row add nothing; else products cover them.
     pub annihilates: bool,
-    /// d(x, y) = d(y, x), rounding included.
+    /// d(x,y) = d(y,x), rounding included.
     pub symmetric: bool,
     /// Larger is nearer.
     pub largest: bool,
-    /// Uses logarithms or powers, missing for f64 on some devices.
+    /// Uses logarithms or powers.
     pub logarithms: bool,
-    /// Has a parameter above 0.
+    /// Has a parameter.
     pub parameter: bool,
     /// Gradient, if any.
     pub gradient: Option<Gradient>,
@@ -106,13 +106,11 @@ impl Algebra {
         Self { gradient: Some(gradient), ..self }
     }
 
-    /// Sums per pair of rows.
     pub(in crate::distance) const fn sums(&self) -> usize {
         if self.other { 2 } else { 1 }
     }
 
-    /// Whether [`Semiring::other`](crate::distance::Semiring::other) sums in parts; exact counts
-    /// for [`covered`](Self::covered) do not.
+    /// Whether [`Semiring::other`](crate::distance::Semiring::other) sums in parts; counts do not.
     pub const fn other_in_parts(&self) -> bool {
         self.other && !self.covered
     }

@@ -1,5 +1,3 @@
-//! A distance on the host.
-
 use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub};
 
 #[cfg(feature = "kernels")]
@@ -9,7 +7,7 @@ use cubecl::prelude::CubePrimitive;
 use super::sums::CubePrimitive;
 use super::{algebra::Algebra, strategy::Strategy, sums::Sums};
 
-/// Host numbers, with the kernels' method names.
+/// Host floats, with kernels' method names.
 pub trait Real:
     CubePrimitive
     + Copy
@@ -23,7 +21,7 @@ pub trait Real:
     + Send
     + Sync
 {
-    /// The nearest number.
+    /// Converts.
     fn new(value: f32) -> Self;
     /// Absolute value.
     fn abs(self) -> Self;
@@ -31,7 +29,7 @@ pub trait Real:
     fn sqrt(self) -> Self;
     /// Natural logarithm.
     fn ln(self) -> Self;
-    /// Logarithm of 1 + self.
+    /// ln(1 + self).
     fn log1p(self) -> Self;
     /// Power.
     fn powf(self, exponent: Self) -> Self;
@@ -64,7 +62,7 @@ macro_rules! real {
 
 real!(f32, f64);
 
-/// [`Semiring`](crate::distance::Semiring) in plain Rust, with the same defaults.
+/// [`Semiring`](crate::distance::Semiring) on the host.
 pub trait HostSemiring: Send + Sync + 'static {
     /// [`Semiring::ALGEBRA`](crate::distance::Semiring::ALGEBRA).
     const ALGEBRA: Algebra;
@@ -132,17 +130,17 @@ pub trait HostSemiring: Send + Sync + 'static {
     }
 }
 
-/// What formulas call, named as in kernels.
+/// Functions that formulas call.
 pub mod host {
     pub use super::Real as Float;
     use super::Real;
 
-    /// One of two values.
+    /// Selects a value.
     pub fn select<S>(condition: bool, then: S, otherwise: S) -> S {
         if condition { then } else { otherwise }
     }
 
-    /// Exact here; in kernels within 3e-7 for a positive divisor at least the dividend.
+    /// Divides; kernels err up to 3e-7.
     pub fn quotient<S: Real>(dividend: S, divisor: S) -> S {
         dividend / divisor
     }

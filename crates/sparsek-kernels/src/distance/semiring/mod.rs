@@ -1,16 +1,13 @@
-//! What defines a distance: [`Semiring`] for devices, [`HostSemiring`] for the host.
+//! [`Semiring`] defines a distance on devices, [`HostSemiring`] on the host.
 //!
 //! ```text
 //! d(x, y) = finalize(core(sums), sums)
 //! sums: Σ product(a, b) over common columns, Σ norm(a), Σ norm(b)
 //! ```
 //!
-//! Σ f(a, b) = F(x) + F(y) + Σ g(a, b), where F(x) = Σ f(a, 0), and g = f(a, b) − f(a, 0) − f(0, b)
-//! is zero outside common columns (paper, Sections 2.2, 3.4). If they cancel, [`Semiring::direct`]
-//! evaluates the core again, column by column.
-//!
-//! Maxima too ([`Algebra::maxima`]): the greatest f(a, 0) decides, unless it may lie in a common
-//! column.
+//! Σf(a,b) = Σf(a,0) + Σf(0,b) + Σg(a,b), where g = f(a,b)−f(a,0)−f(0,b) is 0 outside
+//! common columns (paper, Sections 2.2, 3.4). After cancellation, [`Semiring::direct`] evaluates
+//! again. For [`Algebra::maxima`], the greatest f(a,0) decides, unless in a common column.
 
 mod algebra;
 #[cfg(feature = "kernels")]
@@ -23,7 +20,7 @@ mod sums;
 
 #[cfg(feature = "kernels")]
 pub(super) use self::device_semiring::combine;
-// What metrics import where `semiring!` writes the host's half alone.
+// For metrics without kernels.
 #[cfg(not(feature = "kernels"))]
 pub(in crate::distance) use self::host_semiring::{
     HostSemiring as Semiring,
@@ -44,7 +41,7 @@ pub use self::{
 #[cfg(feature = "kernels")]
 pub use crate::primitives::infinity::infinity;
 
-/// Least accurate core / scale after cancellation.
+/// Least accurate core / scale.
 pub(super) const CANCELLED: f32 = 1.0 / 64.0;
 
 /// Implements [`Semiring`](crate::distance::Semiring) and, by the same formulas,
@@ -72,7 +69,7 @@ macro_rules! semiring {
     };
 }
 
-/// The item, for kernels.
+/// The item.
 #[cfg(feature = "kernels")]
 #[doc(hidden)]
 #[macro_export]
@@ -80,7 +77,7 @@ macro_rules! device_item {
     ($($item:tt)*) => { $($item)* };
 }
 
-/// Nothing, without kernels.
+/// Nothing.
 #[cfg(not(feature = "kernels"))]
 #[doc(hidden)]
 #[macro_export]

@@ -1,16 +1,16 @@
-/// How a distance sums against dense rows.
+/// Sums against dense rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dense {
-    /// Sums of products, zero where a value is: one row's entries suffice.
+    /// Sums of products that are zero where a value is.
     Products,
     /// Both rows' entries add symmetric [`Semiring::direct`](crate::distance::Semiring::direct) to
-    /// the core: half in common columns.
+    /// the core, half in common columns.
     Halves,
     /// Left entries add [`Semiring::contribution`](crate::distance::Semiring::contribution),
     /// infinite where [`Algebra::covered`](crate::distance::Algebra::covered) fails.
     Left,
     /// Both rows' entries add products, or [`Semiring::direct`](crate::distance::Semiring::direct)
-    /// with [`Strategy::union`]; two zeros give the identity, columns may count twice.
+    /// with [`Strategy::union`]; columns may count twice, zeros not.
     Either,
 }
 
@@ -19,7 +19,7 @@ pub enum Dense {
 pub enum Inner {
     /// Prepared values.
     Values,
-    /// Values over the root of their norm.
+    /// Values over root norms.
     Quotients,
     /// 1 per nonzero value.
     Ones,
@@ -28,36 +28,35 @@ pub enum Inner {
 /// Remedy for sums out of range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rescale {
-    /// Multiplies rows by powers of two; the distance must not change.
+    /// Scales rows by powers of two; the distance must not change.
     Rows,
-    /// If [`Semiring::scale`](crate::distance::Semiring::scale) is out of range, divides both rows
-    /// by their greatest magnitude; the distance must not change.
+    /// Divides pairs by their greatest magnitude if
+    /// [`Semiring::scale`](crate::distance::Semiring::scale) is out of range; likewise.
     Pair,
     /// If the core is out of range, sums [`Semiring::direct`](crate::distance::Semiring::direct) of
-    /// differences, its only input, over the greatest. The distance grows with this power.
+    /// scaled differences, its only input. The distance grows with this power.
     Differences(u32),
     /// `Differences(1)` for a sum: only large cores.
     Sum,
-    /// If the total is out of range or NaN, sums
-    /// [`Semiring::direct`](crate::distance::Semiring::direct), a safer, slower
-    /// [`Semiring::product`](crate::distance::Semiring::product).
+    /// If the total is out of range, sums [`Semiring::direct`](crate::distance::Semiring::direct),
+    /// a safer [`Semiring::product`](crate::distance::Semiring::product).
     Careful,
 }
 
-/// How routines evaluate a distance. Begin with a constant such as [`Strategy::SUMS`].
+/// Evaluation, built from constants such as [`SUMS`](Self::SUMS).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Strategy {
-    /// Evaluates again by [`Semiring::direct`](crate::distance::Semiring::direct) if the core is
-    /// small against [`Semiring::scale`](crate::distance::Semiring::scale).
+    /// Sums [`Semiring::direct`](crate::distance::Semiring::direct) if the core is small against
+    /// [`Semiring::scale`](crate::distance::Semiring::scale).
     pub direct: bool,
-    /// Sums [`Semiring::direct`](crate::distance::Semiring::direct) instead of products over either
-    /// row's columns: the paper's non-annihilating product.
+    /// Sums [`Semiring::direct`](crate::distance::Semiring::direct) over either row's columns: the
+    /// paper's non-annihilating product.
     pub union: bool,
-    /// How entries sum against dense rows; `None` cannot.
+    /// Against dense rows, if possible.
     pub dense: Option<Dense>,
-    /// Factors if the total is an inner product; requires [`Dense::Products`].
+    /// Factors of an inner product, with [`Dense::Products`].
     pub inner: Option<Inner>,
-    /// Remedy for sums out of range; `None` overflows.
+    /// Remedy, if any.
     pub rescale: Option<Rescale>,
 }
 
@@ -65,7 +64,7 @@ impl Strategy {
     /// Products of stored entries.
     pub const PRODUCTS: Self =
         Self { direct: false, union: false, dense: None, inner: None, rescale: None };
-    /// Summed products, zero where a value is.
+    /// [`PRODUCTS`](Self::PRODUCTS), by [`Dense::Products`].
     pub const SUMS: Self = Self { dense: Some(Dense::Products), ..Self::PRODUCTS };
     /// [`SUMS`](Self::SUMS), again after cancellation.
     pub const DIRECT: Self = Self { direct: true, ..Self::SUMS };
@@ -87,17 +86,14 @@ impl Strategy {
         Self { rescale: Some(rescale), ..self }
     }
 
-    /// Whether both rows' entries pass over dense rows.
     pub(in crate::distance) const fn two_passes(&self) -> bool {
         matches!(self.dense, Some(Dense::Halves | Dense::Either))
     }
 
-    /// Whether pairs out of range are evaluated again.
     pub(in crate::distance) const fn rescales_pairs(&self) -> bool {
         !matches!(self.rescale, None | Some(Rescale::Rows))
     }
 
-    /// Power of the difference's scale that the distance grows with.
     pub(in crate::distance) const fn degree(&self) -> u32 {
         match self.rescale {
             Some(Rescale::Differences(degree)) => degree,

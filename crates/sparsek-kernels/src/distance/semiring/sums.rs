@@ -3,7 +3,7 @@
 #[cfg(feature = "kernels")]
 use cubecl::prelude::*;
 
-/// Numbers of the host, in place of CubeCL's trait.
+/// Replaces CubeCL's trait.
 #[cfg(not(feature = "kernels"))]
 pub trait CubePrimitive: Copy {}
 #[cfg(not(feature = "kernels"))]
@@ -11,7 +11,7 @@ impl CubePrimitive for f32 {}
 #[cfg(not(feature = "kernels"))]
 impl CubePrimitive for f64 {}
 
-/// Sums of rows x and y.
+/// Sums of x and y.
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(feature = "kernels", derive(CubeType), expand(derive(Clone, Copy)))]
 pub struct Sums<S: CubePrimitive> {
@@ -33,7 +33,7 @@ pub struct Sums<S: CubePrimitive> {
     pub p: S,
 }
 
-/// A parameter as two f32: at least 48 bits.
+/// Two f32: at least 48 bits.
 #[cfg(feature = "kernels")]
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 #[expand(derive(Clone, Copy))]

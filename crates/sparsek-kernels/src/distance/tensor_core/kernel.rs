@@ -11,7 +11,6 @@ use crate::{
     primitives::mma::{Sums, zeros},
 };
 
-/// Planes per cube, and across left rows.
 pub(super) const PLANES: usize = 8;
 const LEFT_PLANES: usize = 4;
 pub(super) const LEFT: usize = GROUP * LEFT_PLANES;
@@ -27,14 +26,11 @@ pub(super) struct TensorCoreShape {
     first: usize,
     rows: usize,
     across: usize,
-    /// Steps of 16 columns.
     steps: usize,
 }
 
-/// Adds `a · bᵀ`: 16 and 8 rows of 16 elements.
-///
-/// Lane `4 g + t` passes `a` as `Packed` holds it, pairs of `b` at (g, 2t), (g, 2t+8), and holds
-/// sum pairs at (g, 2t), (g+8, 2t).
+/// Lane `4g + t` has `a` as `Packed`, pairs of `b` at (g,2t), (g,2t+8), of sums at (g,2t),
+/// (g+8,2t).
 #[cube]
 fn multiply(a: &Array<Pair>, b: &Array<Pair>, sums: &mut Sums) {
     let definition = MmaDefinition::<f16, f16, f32>::new(16usize, 8usize, 16usize);
@@ -98,7 +94,6 @@ fn multiply_step(x: &Side, y: &Side, tiles: &mut Sequence<Sums>, #[comptime] tur
     }
 }
 
-/// A plane multiplies 64 rows of either matrix; registers load ahead.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(super) fn tensor_core_kernel<M: Semiring, S: Float>(
     left: &[Load],
@@ -132,7 +127,7 @@ pub(super) fn tensor_core_kernel<M: Semiring, S: Float>(
     let last = shape.steps - STEPS_AHEAD;
     let mut step = 0usize;
     while step < shape.steps {
-        // The last steps load themselves again.
+        // Last steps reload.
         let next = select(step < last, step + STEPS_AHEAD, step);
         #[unroll]
         for turn in 0..STEPS_AHEAD {

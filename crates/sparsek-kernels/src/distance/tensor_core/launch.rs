@@ -20,21 +20,19 @@ use crate::{
     primitives::mma::{LANES, has_instruction},
 };
 
-/// Rows, columns, inner size.
 const INSTRUCTION: [u32; 3] = [16, 8, 16];
-/// Whole numbers exact in f16 values and f32 sums.
+/// Whole numbers exact in f16, f32.
 const MOST: f32 = 2048.0;
 const MOST_SUM: f64 = 16_777_216.0;
 const MOST_BYTES: usize = 256 << 20;
 
-/// Of the kernel with most.
 const BUFFERS: usize = 11;
 
 fn refused(reason: impl Into<String>) -> KernelError {
     launch::refused(Routine::TensorCore, reason)
 }
 
-/// Whether the device has the instruction.
+/// Whether f16 tensor cores exist.
 pub fn multiplies(client: &Client) -> bool {
     has_instruction(client, FloatKind::F16, INSTRUCTION)
 }
@@ -70,7 +68,7 @@ pub(in crate::distance) fn check_size(size: [usize; 2]) -> Result<(), KernelErro
     }
 }
 
-/// No sum exceeds a row's sum of squares, at most `greatest² · longest`.
+/// Sums are at most `greatest² · longest`.
 fn exact(inner: Option<Inner>, greatest: Option<f32>, longest: usize) -> bool {
     let greatest = match inner {
         Some(Inner::Ones) => 1.0,
