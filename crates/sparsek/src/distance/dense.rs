@@ -8,25 +8,20 @@
 //! else: again with 8 c candidates, at last with all rows and no bound
 //! ```
 //!
-//! **Why it is exact.** A rejected row has a bound at or above those of all candidates. If these
-//! exceed the k-th distance, it can neither beat nor tie it. So neighbors are those of direct
-//! evaluation of all pairs, whatever the product rounds. Direct evaluation is a kernel that adds in
-//! a fixed order, so its bits depend on the two rows alone.
+//! **Exact.** If the greatest candidate bound exceeds the k-th distance, no rejected row beats or
+//! ties it. Direct evaluation adds in a fixed order, so it depends on the two rows alone.
 //!
-//! **Bounds.** Tensor cores round f32 factors to TF32, on Vulkan to two bf16, which is less. So G'
-//! differs from q·x by at most ε |q| |x|, ε = 2^-9 plus the rounding of sums. ε' below also covers
-//! the rounding of norms, centering and direct evaluation, each some 2^-20.
+//! **Bounds.** TF32 or pairs of bf16 make products G' differ from q·x by at most ε |q| |x|, ε =
+//! 2^-9 plus the rounding of sums. ε' also covers norms, centering and direct evaluation.
 //!
-//! | form | product of | bound, in the order of distances |
-//! |---|---|---|
-//! | difference | rows minus the index's column means | (1 − ε') (\|q\|² + \|x\|²) − 2 G' |
-//! | angle | unit rows | 1 − ε' − G' |
-//! | product | queries over their norms, and rows | −G' − ε' \|x\|, times \|q\| |
+//! - Difference, of centered rows: (1 − ε') (|q|² + |x|²) − 2 G'.
+//! - Angle, of unit rows: 1 − ε' − G'.
+//! - Product, of queries over their norms: (−G' − ε' |x|) |q|.
 //!
-//! Centering shrinks the norms, hence the error. Rows that these bounds do not hold for have −∞
-//! (always candidates), or +∞ if their distances are never finite. Such queries always fail.
+//! Without a valid bound, rows have −∞ (always candidates), or +∞ if their distances are
+//! never finite; queries always fail.
 //!
-//! Cost: the product, a selection and 2 k + 16 direct evaluations per query; at worst n.
+//! Cost: the product, a selection and 2 k + 16 evaluations per query; at worst n.
 
 use burn::{
     backend::Dispatch,
@@ -40,21 +35,17 @@ use crate::{
     topk::{TopkOptions, topk},
 };
 
-/// Candidates are twice the neighbors, and these.
 const MORE_CANDIDATES: usize = 16;
-/// Factor of the candidates after a failure.
 const WIDEN: usize = 8;
-/// Least index rows per candidate; of fewer, all are evaluated.
+/// With fewer index rows per candidate, evaluates all.
 const LEAST_FRACTION: usize = 4;
-/// Bytes of a batch's bounds.
 const BOUND_BYTES: usize = 1 << 30;
-/// Bytes of a batch's distances to all rows.
 const ALL_BYTES: usize = 128 << 20;
-/// Queries of a whole batch are a multiple: products take as many rows at a time.
+/// Products take this many rows at a time.
 const WHOLE_BATCH: usize = 256;
 const RUNS: &str = "the device runs";
 
-/// What direct evaluation reads: f32 or f64, for angles divided by norms.
+/// f32 or f64; for angles, unit rows.
 fn evaluated_rows(form: Form, rows: Tensor<2>) -> Tensor<2> {
     let dtype = distance_dtype(rows.dtype());
     let rows = rows.detach().cast(dtype);
@@ -67,13 +58,12 @@ fn evaluated_rows(form: Form, rows: Tensor<2>) -> Tensor<2> {
     }
 }
 
-/// Constants of a dtype.
 struct Limits {
-    /// Relative error of products of rows of no columns, and per column.
+    /// ε': constant, and per column.
     epsilon: [f64; 2],
     /// Greatest element for which bounds hold.
     greatest: f64,
-    /// Covers what underflows in sums of squares.
+    /// Covers underflow of squares.
     floor: f64,
 }
 
@@ -88,18 +78,17 @@ impl Limits {
         }
     }
 
-    /// ε' of rows of `columns` elements.
     fn epsilon(&self, columns: usize) -> f64 {
         self.epsilon[0] + self.epsilon[1] * columns as f64
     }
 
-    /// Rows without NaN, infinities or great elements: `[rows, 1]`.
+    /// No NaN, infinity or great element: `[rows, 1]`.
     fn are_usable(&self, rows: &Tensor<2>) -> Tensor<2, Bool> {
         rows.clone().abs().lower_equal_elem(self.greatest).all_dim(1)
     }
 }
 
-/// Sums of rows, `[rows, 1]`, by halves: every sum takes the same order of additions.
+/// Adds in a fixed order: `[rows, 1]`.
 fn row_sums(mut rows: Tensor<2>) -> Tensor<2> {
     let mut odd: Option<Tensor<2>> = None;
     loop {
@@ -124,27 +113,24 @@ fn row_sums(mut rows: Tensor<2>) -> Tensor<2> {
     }
 }
 
-/// Zero where a row is not usable.
 fn usable_rows(rows: Tensor<2>, usable: &Tensor<2, Bool>) -> Tensor<2> {
     let shape = rows.dims();
     rows.mask_fill(usable.clone().bool_not().expand(shape), 0.0)
 }
 
-/// Index rows, prepared.
+/// Prepared index rows.
 #[derive(Clone)]
 pub struct Index {
     form: Form,
-    /// For direct evaluation.
     rows: Tensor<2>,
-    /// For products; zero where not usable.
+    /// For products; zero if unusable.
     factors: Tensor<2>,
-    /// Part of the bounds: `[n]`.
+    /// Of the bounds: `[n]`.
     offsets: Tensor<1>,
-    /// Column means, `[1, d]`, of differences.
     means: Option<Tensor<2>>,
 }
 
-/// Queries, prepared: the bound of row x is (factors · x + offset of x + shift) · scale.
+/// Bound of row x: (factors · x + offset of x + shift) · scale.
 #[derive(Clone)]
 struct Queries {
     rows: Tensor<2>,
@@ -168,7 +154,7 @@ impl Queries {
     }
 }
 
-/// Prepares the index in parts of at most `most` rows.
+/// Prepares at most `most` rows per part.
 pub fn parts(index: &Tensor<2>, form: Form, most: usize) -> Vec<Index> {
     let [rows, _] = index.dims();
     let starts = (0..rows).step_by(most);
@@ -190,7 +176,7 @@ impl Index {
                 let factors = usable_rows(clean - means.clone(), &usable);
                 let norms = row_sums(factors.clone().square());
                 let offsets = norms.mul_scalar(1.0 - epsilon).sub_scalar(limits.floor);
-                // Distances to infinities and NaN are never finite.
+                // Their distances are never finite.
                 let finite = rows.clone().is_finite().all_dim(1);
                 let offsets = offsets
                     .mask_fill(other, f64::NEG_INFINITY)
@@ -240,7 +226,6 @@ impl Index {
         Queries { rows, factors, shifts, scales }
     }
 
-    /// Distances of each query to its candidates.
     fn distances(&self, queries: Tensor<2>, candidates: Tensor<2, Int>) -> Tensor<2> {
         Tensor::from_dispatch(<Dispatch as DistanceOps>::candidate_distances(
             queries.into_dispatch(),
@@ -250,7 +235,6 @@ impl Index {
         ))
     }
 
-    /// Distances of each query to all rows.
     fn all_distances(&self, queries: Tensor<2>) -> Tensor<2> {
         Tensor::from_dispatch(<Dispatch as DistanceOps>::dense_distances(
             queries.into_dispatch(),
@@ -259,7 +243,6 @@ impl Index {
         ))
     }
 
-    /// Queries whose bounds or distances take at most `bytes`.
     fn fitting(&self, bytes: usize) -> usize {
         let [rows, _] = self.rows.dims();
         bytes / (self.rows.dtype().size() * rows.max(1))
@@ -271,7 +254,6 @@ impl Index {
         topk(distances, &options, 1)
     }
 
-    /// The k nearest candidates, and which queries they are proven for.
     fn filtered(
         &self,
         queries: Queries,
@@ -283,7 +265,7 @@ impl Index {
             self.factors.clone().into_dispatch(),
             self.offsets.clone().into_dispatch(),
         ));
-        // Without sorting, candidates ascend, so the lowest of equal distances comes first.
+        // Unsorted candidates ascend, so ties go to the lowest row.
         let options = TopkOptions::new(candidates).with_largest(false);
         let (bounds, rows) = topk::<2, Float>(bounds, &options, 1);
         let distances = self.distances(queries.rows, rows.clone());
@@ -299,7 +281,6 @@ impl Index {
         ((distances, rows.gather(1, places)), proven)
     }
 
-    /// One pass: the k nearest of each query, and which are proven, or all if `None`.
     fn pass(
         &self,
         queries: &Queries,
@@ -331,7 +312,6 @@ impl Index {
         (found, (!proven.is_empty()).then(|| Tensor::cat(proven, 0)))
     }
 
-    /// The k nearest rows of each query, by as many passes as it takes.
     async fn search(&self, queries: &Queries, k: usize, batch: usize) -> Nearest {
         let [rows, _] = self.rows.dims();
         let some = |wanted: usize| (wanted <= rows / LEAST_FRACTION).then_some(wanted);
@@ -369,7 +349,6 @@ impl Index {
     }
 }
 
-/// At most as many queries.
 fn whole_batch(fitting: usize) -> usize {
     match fitting / WHOLE_BATCH {
         0 => fitting.max(1),
@@ -377,13 +356,12 @@ fn whole_batch(fitting: usize) -> usize {
     }
 }
 
-/// Norms of rows from above, also where squares underflow: `[rows, 1]`.
+/// Upper bounds, also where squares underflow.
 fn norm_bounds(rows: &Tensor<2>, limits: &Limits) -> Tensor<2> {
     row_sums(rows.clone().square()).add_scalar(limits.floor).sqrt()
 }
 
 impl NearestNeighbors<Tensor<2>> {
-    /// The k nearest of a checked request; `parts`: the index.
     pub(super) async fn nearest_dense(
         &self,
         parts: &[Index],
@@ -423,7 +401,6 @@ mod tests {
 
     const COLUMNS: usize = 37;
 
-    /// Rows of irregular numbers around `middle`.
     fn rows(count: usize, seed: u32, [scale, middle]: [f32; 2]) -> Tensor<2> {
         let element = |at: usize| {
             let mixed = (at as u32 ^ seed.rotate_left(16)).wrapping_mul(0x9e37_79b9);
@@ -434,7 +411,6 @@ mod tests {
         Tensor::from_data(TensorData::new(elements, [count, COLUMNS]), &Device::flex())
     }
 
-    /// As TF32, rounded towards zero.
     fn truncated(rows: Tensor<2>) -> Tensor<2> {
         let shape = rows.dims();
         let elements: Vec<f32> = rows.into_data().iter::<f32>().collect();
@@ -455,7 +431,6 @@ mod tests {
         #[values([1.0, 0.0], [1e-9, 0.0], [1e9, 0.0], [1.0, 30.0], [1e-3, -1e3])] spread: [f32; 2],
     ) {
         let (index, query) = (rows(90, 1, spread), rows(20, 2, spread));
-        // One row is a query, one nearly.
         let near = query.clone().narrow(0, 0, 1).mul_scalar(1.0 + 1e-6);
         let index = Tensor::cat(vec![index, query.clone().narrow(0, 3, 1), near], 0);
         let prepared = Index::new(index, form);

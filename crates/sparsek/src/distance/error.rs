@@ -1,5 +1,3 @@
-//! Errors of distances.
-
 use burn::tensor::{DType, IntDType};
 use sparsek_kernels::distance::Metric;
 
@@ -9,34 +7,34 @@ use crate::sparse::CsrError;
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DistanceError {
-    /// Different numbers of columns.
+    /// Different column counts.
     #[error("the matrices have {x} and {y} columns")]
     Columns {
-        /// Columns of `x`.
+        /// Of `x`.
         x: usize,
-        /// Columns of `y`.
+        /// Of `y`.
         y: usize,
     },
     /// Different dtypes.
     #[error("the matrices are of {x:?} and {y:?}")]
     Dtypes {
-        /// Dtype of `x`.
+        /// Of `x`.
         x: DType,
-        /// Dtype of `y`.
+        /// Of `y`.
         y: DType,
     },
     /// Different devices.
     #[error("the matrices are on different devices, {x} and {y}")]
     Devices {
-        /// Device of `x`.
+        /// Of `x`.
         x: String,
-        /// Device of `y`.
+        /// Of `y`.
         y: String,
     },
     /// Parameter out of range.
     #[error("the parameter {p} is not finite and greater than 0")]
     Parameter {
-        /// The parameter.
+        /// Parameter.
         p: f64,
     },
     /// More neighbors than rows.
@@ -45,9 +43,9 @@ pub enum DistanceError {
         if *.exclude_self { ", one of which is the row itself" } else { "" }
     )]
     Neighbors {
-        /// Requested neighbors.
+        /// Requested.
         k: usize,
-        /// Rows of the index.
+        /// Index rows.
         rows: usize,
         /// Whether rows exclude themselves.
         exclude_self: bool,
@@ -55,37 +53,37 @@ pub enum DistanceError {
     /// No shards.
     #[error("there are no shards to search")]
     Shards,
-    /// More rows than indices of the device can number.
+    /// Too many rows for the device's indices.
     #[error("{rows} rows, but indices on {device} are of {dtype:?}")]
     Rows {
-        /// Rows of all shards or parts.
+        /// Total rows.
         rows: usize,
-        /// The device of the results.
+        /// Device.
         device: String,
-        /// Its indices.
+        /// Index dtype.
         dtype: IntDType,
     },
-    /// A filter for other queries or index rows.
+    /// Filter of another size.
     #[error("the filter has {found} {what}, but there are {expected}")]
     Filter {
         /// Queries or index rows.
         what: &'static str,
-        /// Those of the filter.
+        /// Found.
         found: usize,
-        /// Those of the search.
+        /// Needed.
         expected: usize,
     },
-    /// More neighbors than a filter allows.
+    /// Too few allowed rows.
     #[error("{k} neighbors of each row, but query {query} has {allowed} allowed rows")]
     Allowed {
-        /// Requested neighbors.
+        /// Requested.
         k: usize,
-        /// The first query with fewer.
+        /// First such query.
         query: usize,
-        /// Its allowed rows, without itself.
+        /// Its allowed rows.
         allowed: usize,
     },
-    /// A matrix of distances that is not square.
+    /// Distance matrix not square.
     #[error("{rows} × {cols} distances between the rows of one matrix are not square")]
     NotSquare {
         /// Rows.
@@ -93,40 +91,40 @@ pub enum DistanceError {
         /// Columns.
         cols: usize,
     },
-    /// Weights that scaled columns cannot express.
+    /// Metric without weights.
     #[error(
         "{metric} takes no weights of columns; dot, euclidean, sqeuclidean, cosine, manhattan, \
          minkowski, chebyshev and braycurtis do"
     )]
     Weights {
-        /// The metric.
+        /// Metric.
         metric: Metric,
     },
-    /// Another number of weights or labels than needed.
+    /// Wrong number of weights or labels.
     #[error("{found} {what}, but {expected} are needed")]
     Count {
         /// Weights or labels.
         what: &'static str,
-        /// Their number.
+        /// Found.
         found: usize,
-        /// The needed number.
+        /// Needed.
         expected: usize,
     },
-    /// A weight is negative or NaN.
+    /// Negative or NaN weight.
     #[error("the weight {weight} of column {column} is not at least 0")]
     Negative {
-        /// The column.
+        /// Column.
         column: usize,
-        /// Its weight.
+        /// Weight.
         weight: f64,
     },
-    /// Weights by distance need a distance.
+    /// Distance weights of similarities.
     #[error("neighbors cannot be weighted by similarity: larger is nearer")]
     Similarity,
-    /// A prediction from no neighbors.
+    /// No neighbors.
     #[error("a prediction needs at least one neighbor")]
     NoNeighbors,
-    /// The result is not a valid matrix.
+    /// Invalid result matrix.
     #[error(transparent)]
     Csr(#[from] CsrError),
 }

@@ -1,5 +1,3 @@
-//! Searches among allowed rows.
-
 use std::sync::Arc;
 
 use burn::tensor::{Int, Tensor, TensorData, read_sync};
@@ -15,10 +13,10 @@ use crate::{
     topk::{TopkOptions, topk_ragged},
 };
 
-/// Which index rows may be neighbors: for all queries, or for each.
+/// Allowed index rows, for all queries or for each.
 ///
-/// Bits lie as in cuVS's bitset and bitmap: that of row `j` for query `i` of an index of n rows is
-/// bit `i n + j` of 32-bit words, least significant first.
+/// As in cuVS, row `j` for query `i` of n rows is bit `i n + j` of 32-bit words, least significant
+/// first.
 ///
 /// ```
 /// use sparsek::distance::Prefilter;
@@ -30,45 +28,44 @@ use crate::{
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prefilter {
-    /// `None` if one row of bits holds for all.
+    /// `None`: for all queries.
     queries: Option<usize>,
     rows: usize,
     words: Vec<u32>,
 }
 
 impl Prefilter {
-    /// The same rows for all queries.
+    /// Allows the same rows for all queries.
     pub fn shared(allowed: &[bool]) -> Self {
         let bits = pack(allowed.len(), |row| allowed[row]);
         Self { queries: None, rows: allowed.len(), words: bits }
     }
 
-    /// `allowed(query, row)` for `queries` queries and an index of `rows` rows.
+    /// Allows rows where `allowed(query, row)`.
     pub fn per_query([queries, rows]: [usize; 2], allowed: impl Fn(usize, usize) -> bool) -> Self {
         let bits = pack(queries * rows, |bit| allowed(bit / rows, bit % rows));
         Self { queries: Some(queries), rows, words: bits }
     }
 
-    /// A bitset for all queries; ignores bits behind the last row. Panics if words are missing.
+    /// Takes a bitset; ignores excess bits. Panics if words are missing.
     pub fn from_bitset(rows: usize, words: Vec<u32>) -> Self {
         check_words("from_bitset", rows, &words);
         Self { queries: None, rows, words }
     }
 
-    /// A bitmap of all queries; ignores bits behind the last. Panics if words are missing.
+    /// Takes a bitmap, likewise.
     pub fn from_bitmap([queries, rows]: [usize; 2], words: Vec<u32>) -> Self {
         check_words("from_bitmap", queries * rows, &words);
         Self { queries: Some(queries), rows, words }
     }
 
-    /// Whether a row may be a neighbor of a query; panics if out of bounds.
+    /// Whether a row is allowed; panics if out of bounds.
     pub fn allows(&self, query: usize, row: usize) -> bool {
         assert!(row < self.rows, "allows: row {row} of {}", self.rows);
         let bit = row + self.queries.map_or(0, |_| query * self.rows);
         self.words[bit / 32] >> (bit % 32) & 1 == 1
     }
 
-    /// Allowed rows of a query.
     fn of(&self, query: usize) -> impl Iterator<Item = usize> + '_ {
         (0..self.rows).filter(move |&row| self.allows(query, row))
     }
@@ -88,23 +85,17 @@ fn check_words(operation: &str, bits: usize, words: &[u32]) {
 }
 
 impl<S: Samples> NearestNeighbors<S> {
-    /// [`kneighbors`](NearestNeighbors::kneighbors) among the allowed rows: the prefilter of cuVS.
-    ///
-    /// Contract and ties as without a filter; without a query, no row is its own neighbor, allowed
-    /// or not.
+    /// [`kneighbors`](NearestNeighbors::kneighbors) among allowed rows: cuVS's prefilter.
     ///
     /// # Errors
     ///
-    /// As [`kneighbors`](NearestNeighbors::kneighbors); [`DistanceError::Filter`] for another
-    /// number of queries or rows, [`DistanceError::Allowed`] if a query has fewer than `k` allowed
-    /// rows.
+    /// As there, for another size, or for fewer than `k` allowed rows.
     ///
     /// # Cost
     ///
-    /// With a shared filter, a search among a copy of the allowed rows. With one per query,
-    /// [`pairwise_distances`](super::pairwise_distances) in batches; each query gathers its allowed
-    /// rows, whose numbers the host uploads. At most [`MAX_COLS`](crate::topk::MAX_COLS) may be
-    /// allowed.
+    /// Shared: a search of copied rows. Per query:
+    /// [`pairwise_distances`](super::pairwise_distances) in batches, gathering at most
+    /// [`MAX_COLS`](crate::topk::MAX_COLS) allowed rows.
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor, TensorData};
@@ -159,7 +150,7 @@ impl<S: Samples> NearestNeighbors<S> {
         exclude_self: bool,
     ) -> Result<(Tensor<2>, Tensor<2, Int>), DistanceError> {
         let rows: Vec<usize> = filter.of(0).collect();
-        // An allowed row that excludes itself has one fewer.
+        // Excluding itself leaves one fewer.
         let fewest = rows.len().saturating_sub(usize::from(exclude_self));
         if k > fewest {
             let itself = rows.first().filter(|_| exclude_self);
@@ -171,7 +162,7 @@ impl<S: Samples> NearestNeighbors<S> {
         }
         let part = Self {
             index: self.index.select_rows(&rows),
-            // The routine of the whole index, hence its distances.
+            // Keeps the whole index's routine.
             measure: self.index.measure_of_parts(self.measure),
             prepared: Arc::default(),
             ..self.clone()
@@ -219,7 +210,7 @@ impl NearestNeighbors {
         for first in (0..query.rows()).step_by(step) {
             let part = first..query.rows().min(first + step);
             let distances = self.distances(&query.slice_rows(part.clone()))?;
-            // Allowed rows from the left, so that the others have no influence, even if NaN.
+            // Allowed rows first; others have no influence, even NaN.
             let lengths = &counts[part.clone()];
             let width = lengths.iter().copied().max().unwrap_or(0);
             let mut table = Vec::with_capacity(part.len() * width);

@@ -1,5 +1,3 @@
-//! Neighbor graphs as matrices.
-
 use std::ops::Range;
 
 use burn::{
@@ -17,17 +15,16 @@ use crate::{
     sparse::{Csr, CsrError, Pattern, check_size, upload},
 };
 
-/// What the entries of a neighbor graph are: scikit-learn's `mode`.
+/// Graph entries: scikit-learn's `mode`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum GraphMode {
-    /// 1.
+    /// Ones.
     Connectivity,
-    /// The distance.
+    /// Distances.
     Distance,
 }
 
 impl GraphMode {
-    /// The graph in this mode, from one of distances.
     pub(super) fn apply(self, graph: Csr) -> Csr {
         if self == Self::Distance || graph.nnz() == 0 {
             return graph;
@@ -39,12 +36,8 @@ impl GraphMode {
 }
 
 impl<S: Samples> NearestNeighbors<S> {
-    /// [`kneighbors`](NearestNeighbors::kneighbors) as a matrix `[queries, index rows]` with k
-    /// distances per row, 0 included; f64 for f64 matrices, else f32. The host reads and sorts the
-    /// indices once.
-    ///
-    /// Errors as [`kneighbors`](NearestNeighbors::kneighbors), and above
-    /// [`MAX_ENTRIES`](crate::sparse::MAX_ENTRIES) entries.
+    /// [`kneighbors`](NearestNeighbors::kneighbors) as a matrix `[queries, index rows]`, zeros
+    /// included. Also errors above [`MAX_ENTRIES`](crate::sparse::MAX_ENTRIES) entries.
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor, TensorData};
@@ -63,8 +56,7 @@ impl<S: Samples> NearestNeighbors<S> {
         read_sync(self.kneighbors_graph_async(query, k))
     }
 
-    /// [`kneighbors_graph`](NearestNeighbors::kneighbors_graph) where reads cannot block, as in a
-    /// browser.
+    /// Non-blocking [`kneighbors_graph`](NearestNeighbors::kneighbors_graph), for browsers.
     pub async fn kneighbors_graph_async(
         &self,
         query: Option<&S>,
@@ -75,8 +67,7 @@ impl<S: Samples> NearestNeighbors<S> {
         graph_of_async(self.kneighbors_async(query, k).await?, self.index.rows()).await
     }
 
-    /// [`kneighbors_graph`](NearestNeighbors::kneighbors_graph) of distances or of ones:
-    /// scikit-learn's `kneighbors_graph(mode=...)`. Errors as there.
+    /// [`kneighbors_graph`](NearestNeighbors::kneighbors_graph) of distances or ones.
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor, TensorData};
@@ -100,8 +91,7 @@ impl<S: Samples> NearestNeighbors<S> {
         Ok(mode.apply(self.kneighbors_graph(query, k)?))
     }
 
-    /// [`radius_neighbors`](NearestNeighbors::radius_neighbors) of distances or of ones:
-    /// scikit-learn's `radius_neighbors_graph(mode=...)`. Errors as there.
+    /// [`radius_neighbors`](NearestNeighbors::radius_neighbors) of distances or ones.
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor, TensorData};
@@ -125,21 +115,20 @@ impl<S: Samples> NearestNeighbors<S> {
         Ok(mode.apply(self.radius_neighbors(query, radius)?))
     }
 
-    /// Distances to all index rows within `radius` (at least `radius` if larger is nearer), as in
-    /// [`kneighbors_graph`](NearestNeighbors::kneighbors_graph). No gradient.
+    /// Distances to index rows within `radius` (at least `radius` if larger is nearer), as
+    /// [`kneighbors_graph`](NearestNeighbors::kneighbors_graph).
     ///
-    /// Without a query, the index queries itself, without each row itself. The radius is inclusive,
-    /// rounded to the dtype of the distances; infinity accepts all but NaN, NaN nothing.
+    /// Without a query, rows exclude themselves. The radius is inclusive, rounded to the distances'
+    /// dtype; infinity accepts all but NaN.
     ///
     /// # Errors
     ///
-    /// [`DistanceError`] if widths, dtypes or devices differ, the parameter is out of range, or
-    /// above [`MAX_ENTRIES`](crate::sparse::MAX_ENTRIES) entries.
+    /// If widths, dtypes or devices differ, the parameter is out of range, or above
+    /// [`MAX_ENTRIES`](crate::sparse::MAX_ENTRIES) entries.
     ///
     /// # Cost
     ///
-    /// [`pairwise_distances`] in batches (512 MiB of distances by default), each read twice, to
-    /// count and to list. The host receives one count per 4096 distances, and the columns.
+    /// [`pairwise_distances`] in batches, each read twice; the host receives the columns.
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor, TensorData};
@@ -159,8 +148,7 @@ impl<S: Samples> NearestNeighbors<S> {
         read_sync(self.radius_neighbors_async(query, radius))
     }
 
-    /// [`radius_neighbors`](NearestNeighbors::radius_neighbors) where reads cannot block, as in a
-    /// browser.
+    /// Non-blocking [`radius_neighbors`](NearestNeighbors::radius_neighbors), for browsers.
     pub async fn radius_neighbors_async(
         &self,
         query: Option<&S>,
@@ -173,11 +161,8 @@ impl<S: Samples> NearestNeighbors<S> {
         }
     }
 
-    /// [`radius_neighbors`](NearestNeighbors::radius_neighbors) of a range of index rows; panics if
+    /// [`radius_neighbors`](NearestNeighbors::radius_neighbors) of a range of index rows. Panics if
     /// out of bounds.
-    ///
-    /// [`DistanceError`] if the parameter is out of range, or above
-    /// [`MAX_ENTRIES`](crate::sparse::MAX_ENTRIES) entries.
     pub fn radius_neighbors_of(
         &self,
         rows: Range<usize>,
@@ -190,7 +175,7 @@ impl<S: Samples> NearestNeighbors<S> {
 }
 
 impl NearestNeighbors {
-    /// `exclude_self`: index row of the first query.
+    /// `exclude_self`: row of the first query.
     async fn radius_graph(
         &self,
         query: &Csr,
@@ -228,7 +213,6 @@ impl NearestNeighbors {
 
 const RUNS: &str = "the device runs";
 
-/// Distances and indices, `[queries, k]` each, as a matrix.
 pub(super) fn graph_of(
     neighbors: (Tensor<2>, Tensor<2, Int>),
     across: usize,
@@ -248,7 +232,6 @@ async fn graph_of_async(
     Ok(Csr::from_unsorted(&pattern, distances.flatten(0, 1))?)
 }
 
-/// Collects distances within a radius.
 pub(super) struct GraphBuilder {
     largest: bool,
     radius: f64,
@@ -262,7 +245,7 @@ impl GraphBuilder {
         Self { largest, radius, indptr: vec![0], indices: Vec::new(), values: Vec::new() }
     }
 
-    /// Appends accepted distances of some rows.
+    /// Appends accepted distances.
     pub fn push(
         &mut self,
         distances: Tensor<2>,
@@ -311,7 +294,7 @@ impl GraphBuilder {
         Ok(())
     }
 
-    /// The matrix, with columns for `across` rows.
+    /// Builds the matrix.
     pub fn finish(self, across: usize, options: (&Device, DType)) -> Result<Csr, DistanceError> {
         let values = match self.values.is_empty() {
             true => Tensor::from_data(TensorData::new(Vec::<f32>::new(), [0]), options),

@@ -1,16 +1,12 @@
-//! Neighbors within a radius as lists.
-
 use super::{
     error::DistanceError,
     types::{NearestNeighbors, Samples},
 };
 use crate::sparse::Csr;
 
-/// Neighbors within a radius on the host: a list per query, as scikit-learn's `radius_neighbors`
-/// returns them.
+/// Neighbors within a radius as host lists, like scikit-learn's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RadiusNeighbors {
-    /// First neighbor of each query, and the end.
     offsets: Vec<u32>,
     distances: Vec<f64>,
     indices: Vec<u32>,
@@ -28,7 +24,7 @@ impl RadiusNeighbors {
         &self.distances[start..end]
     }
 
-    /// Index rows of a query's neighbors; panics if out of bounds.
+    /// Their index rows; panics likewise.
     pub fn indices(&self, query: usize) -> &[u32] {
         let [start, end] = [query, query + 1].map(|at| self.offsets[at] as usize);
         &self.indices[start..end]
@@ -43,7 +39,6 @@ impl RadiusNeighbors {
         }
     }
 
-    /// Sorts each list, nearest first.
     fn sort(&mut self, largest: bool) {
         let mut order: Vec<(f64, u32)> = Vec::new();
         for ends in self.offsets.windows(2) {
@@ -65,9 +60,8 @@ impl RadiusNeighbors {
 }
 
 impl<S: Samples> NearestNeighbors<S> {
-    /// [`radius_neighbors`](NearestNeighbors::radius_neighbors) as lists on the host, in index
-    /// order, or nearest first and ties by index if `sorted`: scikit-learn's
-    /// `radius_neighbors(query, radius, sort_results=sorted)`. Errors and cost as there.
+    /// [`radius_neighbors`](NearestNeighbors::radius_neighbors) as host lists in index order, or if
+    /// `sorted`, nearest first, ties by index.
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor};

@@ -1,5 +1,3 @@
-//! Distances with parameter and routine.
-
 use sparsek_kernels::distance::{DenseForm, Distance, Metric, Routine, inspects_values};
 #[cfg(feature = "kernels")]
 use sparsek_kernels::distance::{DynMetric, HostSemiring, Semiring};
@@ -7,23 +5,21 @@ use sparsek_kernels::distance::{DynMetric, HostSemiring, Semiring};
 use super::error::DistanceError;
 use crate::{ops::DistanceSpec, sparse::Csr};
 
-/// A distance: a [`Metric`] or a custom semiring.
+/// A [`Metric`] or a custom semiring.
 #[derive(Clone, Copy)]
 pub struct Measure {
     pub(super) distance: &'static dyn Distance,
-    /// None of a custom semiring.
+    /// `None` if custom.
     metric: Option<Metric>,
     p: f64,
     routine: Option<Routine>,
     whole: Option<Whole>,
 }
 
-/// Facts of a whole index, so that all parts use the same routine.
+/// Of a whole index: all parts use one routine.
 #[derive(Clone, Copy)]
 struct Whole {
-    /// Fraction of stored entries.
     density: f64,
-    /// Longest row.
     longest: usize,
 }
 
@@ -40,8 +36,8 @@ impl From<Metric> for Measure {
 }
 
 impl Measure {
-    /// A custom semiring, written with [`semiring!`](crate::semiring). Needs the feature
-    /// `kernels`, which those of the CubeCL runtimes switch on.
+    /// A custom semiring, by [`semiring!`](crate::semiring). Needs the feature `kernels`, which
+    /// CubeCL runtimes enable.
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor, TensorData};
@@ -87,8 +83,8 @@ impl Measure {
     }
 
     /// Whether [`NearestNeighbors`](super::NearestNeighbors) searches dense rows by a matrix
-    /// product, without converting them. So it does by `Euclidean`, `SqEuclidean`, `Cosine`,
-    /// `Correlation` and `Dot`, unless a routine is forced.
+    /// product: `Euclidean`, `SqEuclidean`, `Cosine`, `Correlation`, `Dot`, unless a routine is
+    /// forced.
     ///
     /// ```
     /// use sparsek::distance::{Measure, Metric};
@@ -100,12 +96,10 @@ impl Measure {
         self.dense_form().is_some()
     }
 
-    /// The metric, unless custom.
     pub(super) fn metric(&self) -> Option<Metric> {
         self.metric
     }
 
-    /// How dense rows are searched; none if only matrices have the measure, or a routine is forced.
     pub(super) fn dense_form(&self) -> Option<DenseForm> {
         match self.metric.filter(|_| self.routine.is_none())? {
             Metric::Euclidean => Some(DenseForm::Difference { root: true }),
@@ -150,7 +144,6 @@ impl Measure {
         }
     }
 
-    /// Largest magnitudes, if the routine depends on them.
     fn greatest(&self, [x, y]: [&Csr; 2]) -> [Option<f32>; 2] {
         let density = self.whole.map_or_else(|| density(y), |whole| whole.density);
         let looked_at = match self.routine {

@@ -1,14 +1,12 @@
 //! Distances between sparse or dense rows, and nearest neighbors.
 //!
-//! - [`Samples`]: the rows, [`Csr`](crate::sparse::Csr) or `Tensor<2>`, or either ([`AnySamples`]).
-//! - [`pairwise_distances`]: all of them, by a [`Metric`] or a custom semiring ([`Measure`]).
-//! - [`NearestNeighbors`]: the k nearest rows, or all within a radius, as tensors, graphs or lists;
-//!   [`Prefilter`] allows some rows only; [`Precomputed`] and [`kneighbors_from_graph`] take
-//!   distances.
-//! - [`ShardedNeighbors`], [`NeighborStream`]: an index on several devices, or in parts that pass
-//!   through one.
-//! - [`KNeighborsClassifier`], [`KNeighborsRegressor`]: predictions from neighbors.
-//! - [`weighted`]: weights of columns.
+//! - [`Samples`]: sparse, dense or either ([`AnySamples`]).
+//! - [`pairwise_distances`]: by a [`Metric`] or semiring ([`Measure`]).
+//! - [`NearestNeighbors`], [`ShardedNeighbors`], [`NeighborStream`]: the k nearest rows, or all
+//!   within a radius; [`Prefilter`] restricts them.
+//! - [`Precomputed`], [`kneighbors_from_graph`]: by given distances.
+//! - [`KNeighborsClassifier`], [`KNeighborsRegressor`]: predictions.
+//! - [`weighted`]: column weights.
 //!
 //! After Nolet et al., "GPU Semiring Primitives for Sparse Neighborhood Methods" (2022); deviations
 //! in `docs/papers.md`.

@@ -1,5 +1,3 @@
-//! Brute-force nearest neighbors.
-
 use std::{ops::Range, sync::Arc};
 
 use burn::{
@@ -19,7 +17,6 @@ use crate::{
     topk::{MAX_COLS, TopkOptions, argtopk, topk},
 };
 
-/// Bytes per batch of a radius search.
 const BATCH_BYTES: usize = 512 << 20;
 
 impl<S: Samples> NearestNeighbors<S> {
@@ -50,17 +47,15 @@ impl<S: Samples> NearestNeighbors<S> {
         &self.index
     }
 
-    /// Distances and indices of the `k` nearest index rows: both `[m, k]`, nearest first, ties to
-    /// the lowest index; distances in f64 for f64, else f32.
+    /// Distances and indices of the `k` nearest index rows: both `[m, k]`, nearest first; distances
+    /// f64 for f64, else f32.
     ///
-    /// Without a query, the index queries itself, without each row itself. Inner products are
-    /// nearest if largest. NaN is last, or first if larger is nearer. No gradient; see
-    /// [`pairwise_distances`](super::pairwise_distances).
+    /// Ties go to the lowest index. NaN is last, or first if larger is nearer (inner products).
+    /// Without a query, index rows query, excluding themselves. Not differentiable.
     ///
     /// # Errors
     ///
-    /// [`DistanceError`] if `k` exceeds the rows, widths, dtypes or devices differ, or dense rows
-    /// have another dtype than [`Samples`] lists.
+    /// If `k` or the parameter is out of range, or widths, dtypes or devices differ.
     pub fn kneighbors(
         &self,
         query: Option<&S>,
@@ -69,8 +64,7 @@ impl<S: Samples> NearestNeighbors<S> {
         read_sync(self.kneighbors_async(query, k))
     }
 
-    /// [`kneighbors`](NearestNeighbors::kneighbors) where reads cannot block, as in a browser. Only
-    /// dense rows need it.
+    /// Non-blocking [`kneighbors`](NearestNeighbors::kneighbors), for browsers.
     pub async fn kneighbors_async(
         &self,
         query: Option<&S>,
@@ -83,10 +77,8 @@ impl<S: Samples> NearestNeighbors<S> {
         S::nearest(self, query, k, exclude_self).await
     }
 
-    /// [`kneighbors`](NearestNeighbors::kneighbors) of a range of index rows, bit for bit. Prepares
-    /// the index anew: O(rows + columns + entries). Panics if out of bounds.
-    ///
-    /// [`DistanceError::Neighbors`] if `k` exceeds the other rows.
+    /// [`kneighbors`](NearestNeighbors::kneighbors) of a range of index rows, bit for bit. Panics
+    /// if out of bounds.
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor, TensorData};
@@ -118,7 +110,6 @@ impl<S: Samples> NearestNeighbors<S> {
         check_k(&self.measure, self.index.rows(), k, exclude_self)
     }
 
-    /// The search among the same rows as a matrix.
     pub(super) async fn to_sparse(&self) -> Result<NearestNeighbors, DistanceError> {
         Ok(NearestNeighbors {
             index: self.index.prepared_csr(&self.prepared).await?,
@@ -129,7 +120,6 @@ impl<S: Samples> NearestNeighbors<S> {
         })
     }
 
-    /// Index rows per batch.
     pub(super) fn index_rows(&self) -> usize {
         self.index_batch.unwrap_or(MAX_COLS)
     }
@@ -140,8 +130,7 @@ impl<S: Samples> NearestNeighbors<S> {
         self.query_batch.unwrap_or(fitting.max(1))
     }
 
-    /// Joins results of the index's parts, each behind the number of its first row, in order.
-    /// `exclude_self`: they hold k + 1 neighbors; each row itself is removed.
+    /// Joins parts in row order, behind their first rows. `exclude_self`: they hold k + 1.
     pub(super) fn join_parts(
         &self,
         parts: impl IntoIterator<Item = (usize, Nearest)>,
@@ -161,7 +150,7 @@ impl<S: Samples> NearestNeighbors<S> {
         }
     }
 
-    /// Merges two results; the second holds later rows.
+    /// `other` holds later rows.
     fn merge(&self, one: Nearest, other: Nearest, k: usize) -> Nearest {
         let values = Tensor::cat(vec![one.0, other.0], 1);
         let indices = Tensor::cat(vec![one.1, other.1], 1);
@@ -208,7 +197,6 @@ impl NearestNeighbors {
     }
 }
 
-/// The parameter, and k against the rows of an index.
 pub(super) fn check_k(
     measure: &Measure,
     rows: usize,
@@ -222,7 +210,7 @@ pub(super) fn check_k(
     }
 }
 
-/// Removes each row itself, else the last neighbor. The first query is index row `first`.
+/// Removes each row itself, else the last. Query 0 is row `first`.
 pub(super) fn without_self(
     values: Tensor<2>,
     indices: Tensor<2, Int>,

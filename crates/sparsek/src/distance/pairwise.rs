@@ -1,5 +1,3 @@
-//! All pairwise distances.
-
 use std::sync::Arc;
 
 use burn::{
@@ -18,52 +16,43 @@ use crate::{
 ///
 /// # Shapes and dtypes
 ///
-/// `x`: m rows, `y`: n rows, both [`Csr`], both `Tensor<2>` or, of any kind, both
-/// [`AnySamples`](super::AnySamples); equal columns, dtype and device. Result: `[m, n]`, f64 for
-/// f64, else f32.
-///
-/// Dense rows are converted by [`Csr::from_dense`]. On autodiff devices, metrics with a gradient
-/// store all elements instead, so that zeros have a gradient too.
+/// `x`: m rows; `y`: n rows; equal columns, dtype and device. Result: `[m, n]`, f64 for f64, else
+/// f32.
 ///
 /// # Guarantees
 ///
-/// Deterministic; routines agree up to rounding. Metrics follow SciPy unless documented, also for
-/// empty rows, and ignore explicit zeros; custom semirings count them. NaN and infinity count as
-/// nonzero; see `docs/guarantees.md`. If large sums cancel, all but correlation, KL and symmetric
-/// KL are recomputed column by column.
+/// Deterministic; routines agree up to rounding. Metrics ignore explicit zeros; custom semirings
+/// count them. Empty rows, NaN, range and cancellation: `docs/guarantees.md`.
 ///
 /// # Gradient
 ///
-/// For both matrices, deterministic. Pairs of rows with an infinite or NaN distance have none.
+/// For both matrices, zeros of dense rows included; deterministic. None for pairs with infinite or
+/// NaN distance. Without a slope:
 ///
-/// | metric | gradient where there is no slope |
-/// |---|---|
-/// | [`Dot`](super::Metric::Dot), `SqEuclidean`, `Cosine`, `Correlation` | there always is one |
-/// | `Euclidean` | 0 for equal rows |
-/// | `Manhattan`, `BrayCurtis` | that of a difference or sum of 0 is 0, the mean of both sides |
-/// | `Minkowski` | 0 for equal values, also where it is infinite (p < 1) |
-/// | `Canberra` | 0 for equal values; a zero has −1 / y, the mean of both sides |
-/// | `Hellinger`, `JensenShannon` | 0 for equal rows, and of zeros, where it may be −∞ |
-/// | `KullbackLeibler`, `SymmetricKl` | 0 of zeros |
+/// - `Euclidean`: 0 for equal rows.
+/// - `Manhattan`, `BrayCurtis`: 0 for differences or sums of 0.
+/// - `Minkowski`: 0 for equal values.
+/// - `Canberra`: 0 for equal values; −1 / y for a zero.
+/// - `Hellinger`, `JensenShannon`: 0 for equal rows and for zeros.
+/// - `KullbackLeibler`, `SymmetricKl`: 0 for zeros.
 ///
-/// Takes another `[m, n]` and the pairs of entries per column. `BrayCurtis` also takes the sums
-/// Σ |x + y| as distances; `Minkowski` evaluates each entry with each row of the other matrix. The
-/// host transposes the patterns.
+/// [`Dot`](super::Metric::Dot), `SqEuclidean`, `Cosine` and `Correlation` always have slopes.
+///
+/// Takes another `[m, n]` and the pairs of entries per column; `Minkowski`, each entry with each
+/// row.
 ///
 /// # Errors
 ///
-/// [`DistanceError`] if widths, dtypes or devices differ, or the parameter is out of range.
+/// If widths, dtypes or devices differ, or the parameter is out of range.
 ///
 /// # Panics
 ///
-/// If tracked values have no gradient, or the device cannot run a forced routine, runs out of
-/// memory, or lacks f64 logarithms and powers (Vulkan, WebGPU).
+/// If tracked values have no gradient, a forced routine cannot run, or the device lacks memory or
+/// f64 logarithms.
 ///
 /// # Cost
 ///
-/// With shared memory and on Flex: the pairs of entries per column, and a copy of `y` by column;
-/// else both rows of each pair. Rows are read again if sums cancel, or greatest entries leave a
-/// Chebyshev distance open.
+/// The pairs of entries per column; without shared memory (except on Flex), both rows of each pair.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -96,7 +85,6 @@ pub fn pairwise_distances<S: Samples>(
     Ok(pairwise(&x, y.as_ref(), measure))
 }
 
-/// Distances of a checked request.
 fn pairwise(x: &Csr, y: Option<&Csr>, measure: Measure) -> Tensor<2> {
     let other = y.unwrap_or(x);
     let spec = measure.spec([x, other], y.is_none());
@@ -109,7 +97,6 @@ fn pairwise(x: &Csr, y: Option<&Csr>, measure: Measure) -> Tensor<2> {
     Tensor::from_dispatch(distances)
 }
 
-/// Transposes, if there may be a gradient.
 fn transposed(x: &Csr, y: &Csr, spec: &DistanceSpec) -> Transposed<Dispatch> {
     let device = x.device();
     if spec.distance.algebra().gradient.is_none() || !device.is_autodiff() {
@@ -136,7 +123,7 @@ fn transposed(x: &Csr, y: &Csr, spec: &DistanceSpec) -> Transposed<Dispatch> {
     }
 }
 
-/// Patterns without columns that are empty in both.
+/// Drops columns that are empty in both.
 fn renumbered(patterns: [&Pattern; 2]) -> [Pattern; 2] {
     let mut occupied: Vec<u32> = patterns.map(Pattern::indices).concat();
     occupied.sort_unstable();
@@ -158,7 +145,6 @@ pub(super) fn check<S: Samples>(x: &S, y: &S) -> Result<(), DistanceError> {
     Ok(())
 }
 
-/// Columns and dtypes.
 pub(super) fn check_kinds<S: Samples>(x: &S, y: &S) -> Result<(), DistanceError> {
     if x.cols() != y.cols() {
         let (x, y) = (x.cols(), y.cols());

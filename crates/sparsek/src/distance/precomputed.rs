@@ -1,5 +1,3 @@
-//! Neighbors by given distances.
-
 use burn::tensor::{Int, Tensor, TensorData};
 
 use super::{
@@ -14,9 +12,8 @@ use crate::{
     topk::{TopkOptions, topk},
 };
 
-/// Nearest neighbors by given distances: scikit-learn's `metric="precomputed"`.
-///
-/// Distances are f32 or f64; shorter floats become f32.
+/// Nearest neighbors by given distances: scikit-learn's `metric="precomputed"`. 16-bit floats
+/// become f32.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -35,7 +32,7 @@ pub struct Precomputed {
 }
 
 impl Precomputed {
-    /// Takes the distances between index rows, `[n, n]`. Error: [`DistanceError::NotSquare`].
+    /// Takes distances between index rows, `[n, n]`. Error: [`DistanceError::NotSquare`].
     pub fn fit(distances: Tensor<2>) -> Result<Self, DistanceError> {
         match distances.dims() {
             [rows, cols] if rows != cols => Err(DistanceError::NotSquare { rows, cols }),
@@ -43,12 +40,8 @@ impl Precomputed {
         }
     }
 
-    /// Distances and indices of the `k` nearest index rows: both `[m, k]`, nearest first, ties to
-    /// the lowest index, NaN last.
-    ///
-    /// `query`: distances to the index rows, `[m, n]`. Without one, the index queries itself,
-    /// without each row itself. Differentiable. [`DistanceError`] if `k` exceeds the rows, or
-    /// widths differ.
+    /// [`NearestNeighbors::kneighbors`](super::NearestNeighbors::kneighbors), differentiable.
+    /// `query`: distances to index rows, `[m, n]`.
     pub fn kneighbors(
         &self,
         query: Option<Tensor<2>>,
@@ -69,10 +62,8 @@ impl Precomputed {
         })
     }
 
-    /// [`kneighbors`](Precomputed::kneighbors) as a matrix `[m, n]`, as [`kneighbors_graph_with`]
-    /// of a search.
-    ///
-    /// [`kneighbors_graph_with`]: super::NearestNeighbors::kneighbors_graph_with
+    /// [`kneighbors_graph_with`](super::NearestNeighbors::kneighbors_graph_with) by given
+    /// distances.
     pub fn kneighbors_graph(
         &self,
         query: Option<Tensor<2>>,
@@ -85,10 +76,8 @@ impl Precomputed {
         Ok(mode.apply(graph_of(found, self.distances.dims()[0])?))
     }
 
-    /// Index rows within `radius` as a matrix, as [`radius_neighbors_graph`] of a search. No
-    /// gradient.
-    ///
-    /// [`radius_neighbors_graph`]: super::NearestNeighbors::radius_neighbors_graph
+    /// [`radius_neighbors_graph`](super::NearestNeighbors::radius_neighbors_graph) by given
+    /// distances.
     pub fn radius_neighbors_graph(
         &self,
         query: Option<Tensor<2>>,
@@ -116,13 +105,11 @@ impl Precomputed {
     }
 }
 
-/// The `k` nearest of each row's stored entries, both `[rows, k]`: scikit-learn's `precomputed`
-/// with a sparse graph, such as one of more neighbors than needed.
+/// The `k` nearest stored entries per row, both `[rows, k]`: scikit-learn's `precomputed` with a
+/// sparse graph.
 ///
-/// Nearest first, ties to the lowest column, NaN last; explicit zeros are neighbors. With
-/// `exclude_self`, entries of the diagonal are none. The host sorts. No gradient.
-///
-/// Error: [`DistanceError::Allowed`] for the first row with fewer entries than `k`.
+/// Nearest first. Ties go to the lowest column; NaN is last; explicit zeros count. `exclude_self`
+/// skips the diagonal. The host sorts. Not differentiable. Error: [`DistanceError::Allowed`].
 ///
 /// ```
 /// use burn::tensor::{Device, TensorData};

@@ -1,5 +1,3 @@
-//! Predictions from nearest neighbors.
-
 use burn::tensor::{DType, Tensor, TensorData};
 
 use super::{
@@ -8,24 +6,22 @@ use super::{
 };
 use crate::{ops::distance_dtype, sparse::Csr};
 
-/// Neighbors that scikit-learn asks for unless told otherwise.
+/// scikit-learn's default.
 const DEFAULT_K: usize = 5;
 
-/// How much each neighbor counts.
+/// Weights of neighbors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
 pub enum Weights {
-    /// All the same.
+    /// Equal.
     #[default]
     Uniform,
-    /// By 1 / distance; neighbors at distance 0 count alone, if there are any. Infinite and NaN
-    /// distances count nothing.
+    /// 1 / distance. Neighbors at distance 0 count alone; infinite and NaN distances do not count.
     Distance,
 }
 
 impl Weights {
-    /// Replaces distances by weights.
     fn apply(self, distances: &mut [f64]) {
         let exact = self == Self::Distance && distances.contains(&0.0);
         for distance in distances {
@@ -39,7 +35,6 @@ impl Weights {
     }
 }
 
-/// A search whose neighbors are weighted.
 #[derive(Clone)]
 struct Voters<S: Samples> {
     neighbors: NearestNeighbors<S>,
@@ -60,7 +55,7 @@ impl<S: Samples> Voters<S> {
         }
     }
 
-    /// Weight and index row of each query's neighbors.
+    /// Weights and index rows.
     fn of(&self, query: Option<&S>) -> Result<Vec<Vec<(f64, usize)>>, DistanceError> {
         let largest = self.neighbors.measure.distance.algebra().largest;
         if largest && self.weights == Weights::Distance {
@@ -82,10 +77,9 @@ impl<S: Samples> Voters<S> {
     }
 }
 
-/// Classifies rows by vote of their k nearest neighbors: scikit-learn's `KNeighborsClassifier`.
+/// Votes of the k nearest neighbors: scikit-learn's `KNeighborsClassifier`.
 ///
-/// Of equal votes, the least class wins, as there; of equally near rows, the lowest is the
-/// neighbor, where scikit-learn takes any. Votes are counted in f64 on the host.
+/// Equal votes go to the least class. Counts in f64 on the host.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -107,12 +101,12 @@ pub struct KNeighborsClassifier<S: Samples = Csr> {
     voters: Voters<S>,
     /// Ascending.
     classes: Vec<i64>,
-    /// Position of each index row's class.
+    /// Positions in `classes`.
     labels: Vec<usize>,
 }
 
 impl<S: Samples> KNeighborsClassifier<S> {
-    /// Takes a label per index row; k = 5, uniform weights. Error: [`DistanceError::Count`].
+    /// Takes a label per index row; k = 5, uniform weights.
     pub fn fit(neighbors: NearestNeighbors<S>, labels: &[i64]) -> Result<Self, DistanceError> {
         let voters = Voters::new(neighbors, "labels", labels.len())?;
         let mut classes = labels.to_vec();
@@ -123,13 +117,13 @@ impl<S: Samples> KNeighborsClassifier<S> {
         Ok(Self { voters, classes, labels })
     }
 
-    /// Sets the number of neighbors.
+    /// Sets `k`.
     pub fn with_k(mut self, k: usize) -> Self {
         self.voters.k = k;
         self
     }
 
-    /// Sets how much neighbors count.
+    /// Sets the weights.
     pub fn with_weights(mut self, weights: Weights) -> Self {
         self.voters.weights = weights;
         self
@@ -140,11 +134,10 @@ impl<S: Samples> KNeighborsClassifier<S> {
         &self.classes
     }
 
-    /// The class of each query with the most votes. Without a query, of each index row by its
-    /// neighbors, without itself.
+    /// Predicts a class per query, or per index row, excluding itself.
     ///
-    /// [`DistanceError`] as [`NearestNeighbors::kneighbors`], for k = 0, and for
-    /// [`Weights::Distance`] if larger is nearer.
+    /// Errors as [`NearestNeighbors::kneighbors`], for k = 0, and for [`Weights::Distance`] of
+    /// similarities.
     pub fn predict(&self, query: Option<&S>) -> Result<Vec<i64>, DistanceError> {
         let votes = self.votes(query)?;
         let first = |votes: Vec<f64>| {
@@ -159,8 +152,7 @@ impl<S: Samples> KNeighborsClassifier<S> {
         Ok(votes.map(first).collect())
     }
 
-    /// Share of the votes of each class: `[queries, classes]`, f64 for f64 matrices, else f32; 0 if
-    /// no neighbor counts. As [`predict`](KNeighborsClassifier::predict).
+    /// Vote shares, `[queries, classes]`; 0 if no neighbor counts.
     pub fn predict_proba(&self, query: Option<&S>) -> Result<Tensor<2>, DistanceError> {
         let mut shares = Vec::new();
         let mut queries = 0;
@@ -188,10 +180,8 @@ impl<S: Samples> KNeighborsClassifier<S> {
     }
 }
 
-/// Predicts numbers as means over the k nearest neighbors: scikit-learn's `KNeighborsRegressor`.
-///
-/// Of equally near rows, the lowest is the neighbor, where scikit-learn takes any. Means are taken
-/// in f64 on the host.
+/// Means over the k nearest neighbors: scikit-learn's `KNeighborsRegressor`. Computes in f64 on the
+/// host.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -217,8 +207,7 @@ pub struct KNeighborsRegressor<S: Samples = Csr> {
 }
 
 impl<S: Samples> KNeighborsRegressor<S> {
-    /// Takes targets, `[index rows, outputs]`; k = 5, uniform weights. Error:
-    /// [`DistanceError::Count`].
+    /// Takes targets, `[index rows, outputs]`; k = 5, uniform weights.
     pub fn fit(neighbors: NearestNeighbors<S>, targets: Tensor<2>) -> Result<Self, DistanceError> {
         let [rows, outputs] = targets.dims();
         let voters = Voters::new(neighbors, "rows of targets", rows)?;
@@ -227,23 +216,20 @@ impl<S: Samples> KNeighborsRegressor<S> {
         Ok(Self { voters, targets, outputs, dtype })
     }
 
-    /// Sets the number of neighbors.
+    /// Sets `k`.
     pub fn with_k(mut self, k: usize) -> Self {
         self.voters.k = k;
         self
     }
 
-    /// Sets how much neighbors count.
+    /// Sets the weights.
     pub fn with_weights(mut self, weights: Weights) -> Self {
         self.voters.weights = weights;
         self
     }
 
-    /// Mean of the neighbors' targets: `[queries, outputs]`, in their dtype, on the index's device;
-    /// NaN if no neighbor counts. Without a query, of each index row by its neighbors, without
-    /// itself. No gradient.
-    ///
-    /// [`DistanceError`] as [`KNeighborsClassifier::predict`].
+    /// Mean targets, `[queries, outputs]`, in their dtype; NaN if no neighbor counts. Queries and
+    /// errors as [`KNeighborsClassifier::predict`]. Not differentiable.
     pub fn predict(&self, query: Option<&S>) -> Result<Tensor<2>, DistanceError> {
         let voters = self.voters.of(query)?;
         let mut means = Vec::with_capacity(voters.len() * self.outputs);
@@ -251,7 +237,7 @@ impl<S: Samples> KNeighborsRegressor<S> {
             let total: f64 = voters.iter().map(|&(weight, _)| weight).sum();
             means.extend((0..self.outputs).map(|output| {
                 let terms = voters.iter().map(|&(weight, row)| match weight {
-                    // Infinite targets that do not count.
+                    // Infinite targets do not count.
                     0.0 => 0.0,
                     weight => weight * self.targets[row * self.outputs + output],
                 });

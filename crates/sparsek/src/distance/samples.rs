@@ -1,5 +1,3 @@
-//! Sparse and dense rows.
-
 use std::{
     future::{Future, ready},
     ops::Range,
@@ -86,8 +84,7 @@ impl Rows for Csr {
     }
 }
 
-/// Moves a tensor. CUDA devices send to each other by NCCL, which hangs if threads queue transfers
-/// in different orders.
+/// Avoids NCCL, which hangs if threads queue transfers in different orders.
 pub(super) fn through_host<const D: usize, K: Basic>(
     x: Tensor<D, K>,
     device: &Device,
@@ -103,7 +100,7 @@ pub(super) fn through_host<const D: usize, K: Basic>(
     }
 }
 
-/// What is derived from dense index rows at the first search that needs it.
+/// Derived at first use.
 #[derive(Clone, Default)]
 pub struct PreparedDense {
     csr: OnceLock<Csr>,
@@ -181,7 +178,7 @@ impl Rows for Tensor<2> {
         let dtype = self.dtype();
         let zeros = self.clone().equal_elem(0.0);
         let scaled = self.clone().cast(factors.dtype()) * factors.unsqueeze();
-        // As in a matrix, also where the factor is infinite.
+        // Zeros stay, as in a matrix, even times infinity.
         scaled.mask_fill(zeros, 0.0).cast(dtype)
     }
 
@@ -212,10 +209,9 @@ impl Rows for Tensor<2> {
     }
 }
 
-/// Sparse or dense rows, so that an index of one kind takes queries of the other.
+/// Sparse or dense rows; either kind can query the other.
 ///
-/// Dense queries of a dense index are searched as `Tensor<2>`. Where kinds meet, dense rows become
-/// a [`Csr`], an index once, queries in each search: results are those of sparse rows.
+/// Where kinds meet, dense rows become a [`Csr`], an index once.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -288,8 +284,7 @@ impl AnySamples {
         }
     }
 
-    /// Copies the rows to another device, through the host. No gradient. Error:
-    /// [`CsrError::Dtype`].
+    /// Copies through the host, without gradient. Error: [`CsrError::Dtype`].
     pub fn copy_to(&self, device: &Device) -> Result<Self, CsrError> {
         Ok(match self {
             Self::Sparse(rows) => rows.copy_to(device)?.into(),
@@ -297,7 +292,7 @@ impl AnySamples {
         })
     }
 
-    /// A range of rows. Differentiable. Panics if out of bounds.
+    /// Slices rows. Differentiable. Panics if out of bounds.
     pub fn slice_rows(&self, range: Range<usize>) -> Self {
         match self {
             Self::Sparse(rows) => rows.slice_rows(range).into(),

@@ -1,12 +1,10 @@
-//! Nearest neighbors among rows in shards: on several devices, or passing through one.
+//! Ties go to the lowest row: lists join in row order, and the merge takes the first of equal
+//! distances.
 //!
 //! ```text
 //! each shard finds the k nearest of its rows, on its device
 //! lists move to one device and are merged by distance, then row
 //! ```
-//!
-//! Ties go to the lowest row because lists are joined in the order of rows, and the selection that
-//! merges them takes the first of equal distances.
 
 use std::ops::Range;
 #[cfg(not(target_family = "wasm"))]
@@ -28,10 +26,7 @@ use super::{
 };
 use crate::sparse::{Csr, CsrError};
 
-/// Brute-force nearest neighbors among rows that are divided over several devices.
-///
-/// [`NearestNeighbors`] for an index that one device does not hold, or searches too slowly. Devices
-/// search at the same time, a thread each; searches of several callers share the threads.
+/// Nearest neighbors among rows divided over devices, which search at the same time.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -53,15 +48,13 @@ use crate::sparse::{Csr, CsrError};
 ///
 /// # Guarantees
 ///
-/// Dense rows that are [searched directly](Measure::searches_dense): as [`NearestNeighbors`] of all
-/// rows on one device, bit for bit. Others: the same up to rounding, as a shard of a [`Csr`] may
-/// choose another routine than the whole matrix. Ties go to the lowest row.
+/// Dense rows [searched directly](Measure::searches_dense): as [`NearestNeighbors`] of all rows,
+/// bit for bit. Others: up to rounding, as shards may choose another routine.
 ///
 /// # Cost
 ///
-/// A search of each shard; 12 bytes per neighbor and shard through the host (f32), and a selection
-/// of k among 2 k elements per query and shard on the first device. Each sparse shard of
-/// [`AnySamples`](super::AnySamples) converts dense queries anew.
+/// A search per shard, 12 bytes per neighbor and shard through the host (f32), and a merge of
+/// sorted lists.
 #[derive(Clone)]
 pub struct ShardedNeighbors<S: Samples = Csr> {
     shards: Vec<Shard<S>>,
@@ -76,13 +69,12 @@ struct Shard<S: Samples> {
 }
 
 impl<S: Samples> ShardedNeighbors<S> {
-    /// Takes consecutive rows on any devices; several shards may share one. Results are on the
-    /// device of the first.
+    /// Takes consecutive rows on any devices. Results are on the first shard's.
     ///
     /// # Errors
     ///
-    /// [`DistanceError::Shards`] without shards, [`DistanceError::Columns`],
-    /// [`DistanceError::Dtypes`], [`DistanceError::Rows`] above the device's indices.
+    /// [`DistanceError::Shards`], [`DistanceError::Columns`], [`DistanceError::Dtypes`],
+    /// [`DistanceError::Rows`].
     pub fn fit(shards: Vec<S>, measure: impl Into<Measure>) -> Result<Self, DistanceError> {
         let measure = measure.into();
         let mut rows = 0;
@@ -100,7 +92,7 @@ impl<S: Samples> ShardedNeighbors<S> {
         Ok(Self { shards: placed, rows })
     }
 
-    /// Sets queries per batch, as [`NearestNeighbors::with_query_batch`].
+    /// Sets queries per batch.
     pub fn with_query_batch(self, rows: usize) -> Self {
         let shards = self.shards.into_iter();
         let batched =
@@ -118,18 +110,16 @@ impl<S: Samples> ShardedNeighbors<S> {
         self.shards[0].search.index().cols()
     }
 
-    /// The device of the first shard.
+    /// The first shard's device.
     pub fn device(&self) -> Device {
         self.shards[0].search.index().device()
     }
 
-    /// Distances and indices of the `k` nearest rows, both `[m, k]` on the first shard's device, as
-    /// [`NearestNeighbors::kneighbors`]. Queries may be on any device. No gradient.
+    /// [`NearestNeighbors::kneighbors`] on the first shard's device, of queries on any.
     ///
     /// # Errors
     ///
-    /// [`DistanceError`] if `k` exceeds the rows, widths or dtypes differ, or a device lacks the
-    /// dtype.
+    /// As there, or a device lacks the dtype.
     pub fn kneighbors(
         &self,
         query: &S,
@@ -139,8 +129,8 @@ impl<S: Samples> ShardedNeighbors<S> {
         self.nearest(query, k)
     }
 
-    /// [`kneighbors`](Self::kneighbors) of a range of rows of the index, without each row itself.
-    /// Panics if out of bounds.
+    /// [`kneighbors`](Self::kneighbors) of a range of index rows, excluding themselves. Panics if
+    /// out of bounds.
     pub fn kneighbors_of(
         &self,
         rows: Range<usize>,
@@ -161,14 +151,12 @@ impl<S: Samples> ShardedNeighbors<S> {
         Ok((Tensor::cat(values, 0), Tensor::cat(indices, 0)))
     }
 
-    /// Distances to all rows within a radius, `[m, rows]` on the first shard's device, as
-    /// [`NearestNeighbors::radius_neighbors`]. Queries may be on any device. Shards are searched
-    /// one after another. No gradient.
+    /// [`NearestNeighbors::radius_neighbors`] on the first shard's device, of queries on any.
+    /// Searches shards in turn.
     ///
     /// # Errors
     ///
-    /// [`DistanceError`] if widths or dtypes differ, a device lacks the dtype, or above
-    /// [`MAX_ENTRIES`](crate::sparse::MAX_ENTRIES) entries.
+    /// As there, or a device lacks the dtype.
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor};
@@ -187,8 +175,8 @@ impl<S: Samples> ShardedNeighbors<S> {
         self.radius_graph(query, None, radius)
     }
 
-    /// [`radius_neighbors`](Self::radius_neighbors) of a range of rows of the index, without each
-    /// row itself. Panics if out of bounds.
+    /// [`radius_neighbors`](Self::radius_neighbors) of a range of index rows, excluding themselves.
+    /// Panics if out of bounds.
     pub fn radius_neighbors_of(
         &self,
         rows: Range<usize>,
@@ -202,7 +190,7 @@ impl<S: Samples> ShardedNeighbors<S> {
         joined(graphs, Csr::vstack)
     }
 
-    /// `own`: the queries are these rows of the shard that begins there.
+    /// `own`: a shard's first row, and its rows that query.
     fn radius_graph(
         &self,
         query: &S,
@@ -226,7 +214,7 @@ impl<S: Samples> ShardedNeighbors<S> {
         joined(graphs, Csr::hstack)
     }
 
-    /// The shards that hold a range of rows, each with its part of it; at least one.
+    /// At least one.
     fn pieces(&self, rows: Range<usize>) -> Vec<(&Shard<S>, Range<usize>)> {
         assert!(
             rows.start <= rows.end && rows.end <= self.rows,
@@ -253,14 +241,13 @@ impl<S: Samples> ShardedNeighbors<S> {
         check_k(&one.measure, self.rows, k, exclude_self)
     }
 
-    /// Searches all shards, those of different devices at the same time.
     fn nearest(&self, query: &S, k: usize) -> Result<Nearest, DistanceError> {
         let primary = self.device();
         if k == 0 {
             let query = query.copy_to(&primary)?;
             return self.shards[0].search.kneighbors(Some(&query), 0);
         }
-        // Shards of a device, with the queries there. They move before any search begins.
+        // Queries move before any search begins.
         let mut groups: Vec<(S, Vec<Shard<S>>)> = Vec::new();
         for shard in self.shards.iter().filter(|shard| shard.search.index().rows() > 0) {
             let device = shard.search.index().device();
@@ -289,7 +276,6 @@ impl<S: Samples> ShardedNeighbors<S> {
     }
 }
 
-/// Joins graphs; a single one is not copied.
 fn joined(
     mut graphs: Vec<Csr>,
     join: impl Fn(&[&Csr]) -> Result<Csr, CsrError>,
@@ -308,9 +294,7 @@ fn check_rows(rows: usize, device: &Device) -> Result<(), DistanceError> {
     }
 }
 
-/// Runs tasks at the same time, each on a thread of its own, the last one here.
-///
-/// The threads live on: a CubeCL stream belongs to a thread, and with it the memory that it reuses.
+/// Threads persist: CubeCL streams and their memory belong to threads.
 #[cfg(not(target_family = "wasm"))]
 fn in_parallel<R: Send + 'static>(mut tasks: Vec<impl FnOnce() -> R + Send + 'static>) -> Vec<R> {
     let Some(last) = tasks.pop() else {
@@ -319,7 +303,7 @@ fn in_parallel<R: Send + 'static>(mut tasks: Vec<impl FnOnce() -> R + Send + 'st
     let started: Vec<_> = (tasks.into_iter().enumerate())
         .map(|(at, task)| {
             let (sender, result) = mpsc::sync_channel(1);
-            // Nobody listens after a panic of another task.
+            // Nobody listens after another task panics.
             let job = move || drop(sender.send(catch_unwind(AssertUnwindSafe(task))));
             worker(at).send(Box::new(job)).expect("workers run on");
             result
@@ -337,7 +321,6 @@ fn in_parallel<R: Send + 'static>(mut tasks: Vec<impl FnOnce() -> R + Send + 'st
 #[cfg(not(target_family = "wasm"))]
 type Job = Box<dyn FnOnce() + Send>;
 
-/// A thread for each device but one, shared by all searches.
 #[cfg(not(target_family = "wasm"))]
 fn worker(at: usize) -> mpsc::Sender<Job> {
     static WORKERS: Mutex<Vec<mpsc::Sender<Job>>> = Mutex::new(Vec::new());
@@ -358,11 +341,9 @@ fn in_parallel<R>(tasks: Vec<impl FnOnce() -> R>) -> Vec<R> {
     tasks.into_iter().map(|task| task()).collect()
 }
 
-/// Nearest neighbors of queries among rows that arrive in parts: an index larger than the memory of
-/// a device, or of the machine.
+/// Nearest neighbors among rows that arrive in parts, for an index beyond memory.
 ///
-/// Holds the queries and the `k` nearest rows so far. Queries that do not fit either go through in
-/// batches, each with all parts.
+/// Holds the queries and the `k` nearest rows so far.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -386,7 +367,7 @@ fn in_parallel<R>(tasks: Vec<impl FnOnce() -> R>) -> Vec<R> {
 ///
 /// # Cost
 ///
-/// A search of each part, and a selection of k among 2 k elements per query.
+/// A search per part, and a merge of sorted lists.
 pub struct NeighborStream<S: Samples = Csr> {
     query: S,
     measure: Measure,
@@ -403,13 +384,12 @@ impl<S: Samples> NeighborStream<S> {
         Ok(Self { query, measure, k, best: None, rows: 0 })
     }
 
-    /// Searches the next rows of the index, on the device of the queries. Empty parts count as
-    /// none.
+    /// Searches the next index rows, on the queries' device.
     ///
     /// # Errors
     ///
-    /// [`DistanceError`] if widths, dtypes or devices differ, or rows exceed the device's indices;
-    /// then the part has no effect.
+    /// If widths, dtypes or devices differ, or rows exceed the device's indices. Failed parts have
+    /// no effect.
     pub fn push(&mut self, part: S) -> Result<(), DistanceError> {
         let rows = part.rows();
         check_rows(self.rows + rows, &self.query.device())?;
@@ -431,10 +411,7 @@ impl<S: Samples> NeighborStream<S> {
         self.rows
     }
 
-    /// Distances and indices of the `k` nearest of all rows, both `[m, k]`, nearest first, ties to
-    /// the lowest row, as [`NearestNeighbors::kneighbors`].
-    ///
-    /// Error: [`DistanceError::Neighbors`] if fewer than `k` rows were pushed.
+    /// [`NearestNeighbors::kneighbors`] among all pushed rows.
     pub fn finish(self) -> Result<(Tensor<2>, Tensor<2, Int>), DistanceError> {
         let Self { k, rows, best, query, measure } = self;
         check_k(&measure, rows, k, false)?;

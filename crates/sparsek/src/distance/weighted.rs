@@ -1,31 +1,23 @@
-//! Weights of columns.
-
 use burn::tensor::{Tensor, TensorData};
 use sparsek_kernels::distance::Metric;
 
 use super::{error::DistanceError, types::Samples};
 use crate::ops::distance_dtype;
 
-/// Scales columns so that a metric of the results is SciPy's `cdist(x, y, metric, w=weights)` of
-/// the rows, sparse or dense. Scale index and queries alike.
+/// Scales columns so that metrics are SciPy's `cdist(x, y, metric, w=weights)`. Scale index and
+/// queries alike. Differentiable. Factors:
 ///
-/// | metric | with weights | factor of a column |
-/// |---|---|---|
-/// | `Manhattan` | Σ w \|x − y\| | w |
-/// | `BrayCurtis` | Σ w \|x − y\| / Σ w \|x + y\| | w |
-/// | `Euclidean`, `SqEuclidean` | Σ w (x − y)², its root | √w |
-/// | `Dot`, `Cosine` | of Σ w x y | √w |
-/// | `Minkowski(p)` | (Σ w \|x − y\|^p)^(1/p) | w^(1/p) |
-/// | `Chebyshev` | max \|x − y\| where w > 0 | 1 if w > 0, else 0 |
+/// - w: `Manhattan`, `BrayCurtis`.
+/// - √w: `Euclidean`, `SqEuclidean`, `Cosine`, `Dot`.
+/// - w^(1/p): `Minkowski(p)`.
+/// - 1 if w > 0, else 0: `Chebyshev`.
 ///
-/// `seuclidean` with variances V is `Euclidean` with weights 1 / V; those of
-/// [`Csr::col_variances`](crate::sparse::Csr::col_variances)`(1)` are scikit-learn's default.
-/// Factors and products are rounded to f64 or f32, and to the dtype. Differentiable.
+/// `seuclidean` defaults to `Euclidean` with weights 1 /
+/// [`col_variances(1)`](crate::sparse::Csr::col_variances).
 ///
 /// # Errors
 ///
-/// [`DistanceError`] for other metrics, another number of weights than columns, and weights that
-/// are negative or NaN.
+/// For other metrics, a wrong count, and negative or NaN weights.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};

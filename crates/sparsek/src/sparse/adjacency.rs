@@ -1,5 +1,3 @@
-//! Patterns on a device.
-
 use burn::{
     backend::Dispatch,
     tensor::{Device, Int, Tensor},
@@ -9,12 +7,11 @@ use sparsek_kernels::spmm::column_blocks_pay;
 use super::{pattern::Pattern, tensor::upload};
 use crate::ops::{BlockedEntries, Operator, SpmmOps};
 
-/// A pattern and its transpose on a device, for products and gradients. Cloning shares the buffers.
+/// A pattern and its transpose on a device. Clones share buffers.
 ///
-/// Takes `20 (rows + cols) + 12 nnz` bytes, and 3 per 32 entries; `20 rows + 8 nnz` if symmetric
-/// with ascending columns. Patterns of 2^22 entries or more may add column blocks for the gradient
-/// of compressed rows: 2 bytes per entry and 136 per column and block, if transposed rows average
-/// 24 entries per block, in up to 24 blocks.
+/// Takes `20 (rows + cols) + 12 nnz` bytes plus 3 per 32 entries; `20 rows + 8 nnz` if symmetric
+/// and ascending. From 2^22 entries, column blocks may add 2 bytes per entry and 136 per column and
+/// block.
 #[derive(Clone, Debug)]
 pub struct Adjacency {
     rows: usize,
@@ -26,12 +23,12 @@ pub struct Adjacency {
     transposed_entries: Tensor<1, Int>,
     parts: Tensor<1, Int>,
     transposed_parts: Tensor<1, Int>,
-    /// Transposed entries, most columns per block.
+    /// And most columns per block.
     transposed_blocks: Option<(Tensor<1, Int>, usize)>,
 }
 
 impl Adjacency {
-    /// Transposes, uploads and partitions a pattern.
+    /// Transposes and uploads a pattern.
     pub fn new(pattern: &Pattern, device: &Device) -> Self {
         let (transposed, entries) = pattern.transpose();
         let on_device = |pattern: &Pattern| {
@@ -63,7 +60,7 @@ impl Adjacency {
         }
     }
 
-    /// The transpose, sharing all buffers. Its entries must be in the pattern's order.
+    /// The transpose's entries must be in the pattern's order.
     pub(super) fn transposed(&self) -> Self {
         let adjacency = self.clone();
         Self {
@@ -97,7 +94,6 @@ impl Adjacency {
         }
     }
 
-    /// Most columns per block, or 0.
     pub(super) fn block_columns(&self) -> usize {
         let blocks = self.transposed_blocks.as_ref();
         blocks.map_or(0, |(_, most)| *most)
@@ -119,14 +115,14 @@ impl Adjacency {
     }
 }
 
-/// Column blocks and most columns in each, if they pay. Columns must ascend.
+/// Columns must ascend.
 fn column_blocks(
     pattern: &Pattern,
     indptr: &Tensor<1, Int>,
     indices: &Tensor<1, Int>,
 ) -> Option<(Tensor<1, Int>, usize)> {
     let size = [pattern.rows(), pattern.cols(), pattern.nnz()];
-    // Spares the device a question.
+    // Avoids a device read.
     if !column_blocks_pay(size, pattern.cols().max(1)) {
         return None;
     }

@@ -1,5 +1,3 @@
-//! Compressed rows.
-
 use burn::{
     backend::Dispatch,
     tensor::{DType, Device, Int, IntDType, Tensor},
@@ -11,11 +9,10 @@ use crate::{
     topk::{LongRows, TopkError, check_indexed, or_panic},
 };
 
-/// A matrix `[rows, width]` with k elements per row: the CBSR format of MaxK-GNN (Peng et al.,
-/// 2024).
+/// A matrix `[rows, width]` with k elements per row: CBSR of MaxK-GNN (Peng et al., 2024).
 ///
-/// Values may be tracked by autodiff. Columns are u8 up to 256, u16 up to 65,536, else u32; wider
-/// if the device lacks these. Cloning shares the buffers.
+/// Columns are u8 up to width 256, u16 up to 65,536, else u32; wider if the device lacks these.
+/// Clones share buffers.
 #[derive(Clone, Debug)]
 pub struct Compressed {
     values: Tensor<2>,
@@ -44,7 +41,7 @@ impl Compressed {
         &self.values
     }
 
-    /// Their columns: `[rows, k]`, ascending.
+    /// Ascending columns: `[rows, k]`.
     pub fn columns(&self) -> &Tensor<2, Int> {
         &self.columns
     }
@@ -75,7 +72,7 @@ impl Compressed {
         Self { values, ..self }
     }
 
-    /// The dense matrix, with `+0` elsewhere. Differentiable.
+    /// The dense matrix, `+0` elsewhere. Differentiable.
     pub fn to_dense(&self) -> Tensor<2> {
         Tensor::from_dispatch(<Dispatch as SpmmOps>::expand(
             self.values.clone().into_dispatch(),
@@ -85,20 +82,20 @@ impl Compressed {
     }
 }
 
-/// Compresses each row of `x`, `[rows, width]`, to its `k` greatest elements, in one pass.
+/// Keeps the `k` greatest elements per row of `x`, `[rows, width]`.
 ///
-/// Selection, ties, NaN, cost, gradient and panics as [`topk`](crate::topk::topk); the width is at
-/// most [`MAX_COLS`](crate::topk::MAX_COLS).
+/// Contract of [`topk`](crate::topk::topk), with at most [`MAX_COLS`](crate::topk::MAX_COLS)
+/// columns.
 #[track_caller]
 pub fn sparse_topk(x: Tensor<2>, k: usize, method: Method) -> Compressed {
     or_panic("sparse_topk", try_sparse_topk(x, k, method))
 }
 
-/// As [`sparse_topk`], with an error instead of a panic.
+/// Like [`sparse_topk`], but returns the error.
 ///
 /// # Errors
 ///
-/// [`TopkError`], before any launch.
+/// [`TopkError`].
 pub fn try_sparse_topk(x: Tensor<2>, k: usize, method: Method) -> Result<Compressed, TopkError> {
     let [_, width] = x.dims();
     let options = TopkOptions::new(k).with_method(method);
@@ -114,7 +111,6 @@ pub fn try_sparse_topk(x: Tensor<2>, k: usize, method: Method) -> Result<Compres
     })
 }
 
-/// Narrowest stored dtype for `width` columns.
 fn column_dtype(device: &Device, width: usize) -> IntDType {
     let fitting = [(IntDType::U8, 1 << 8), (IntDType::U16, 1 << 16)];
     let narrow = fitting

@@ -1,5 +1,3 @@
-//! CSR matrices on a device.
-
 use std::{
     ops::Range,
     sync::{Arc, OnceLock},
@@ -18,11 +16,10 @@ use super::{
 };
 use crate::ops::{CsrTensors, DistanceOps};
 
-/// A CSR matrix: a [`Pattern`] on the host, its copy on a device, and the values there.
+/// A CSR matrix: a [`Pattern`] on host and device, and values on the device.
 ///
-/// Columns ascend strictly; explicit zeros are kept. Values may be tracked by autodiff. Cloning
-/// shares everything. Patterns take `4 (rows + 1 + nnz)` bytes on host and device. At most
-/// [`MAX_ENTRIES`](super::MAX_ENTRIES) rows, columns and entries.
+/// Columns ascend strictly; explicit zeros stay. Values may be tracked by autodiff. Clones share
+/// everything. Patterns take `4 (rows + 1 + nnz)` bytes on each side.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -47,18 +44,18 @@ pub struct Csr {
     greatest: Arc<OnceLock<f32>>,
 }
 
-/// A host copy of a [`Csr`].
+/// Host copy of a [`Csr`].
 #[derive(Clone, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct CsrData {
     /// The pattern.
     pub pattern: Pattern,
-    /// The values, `[nnz]`.
+    /// Values, `[nnz]`.
     pub values: TensorData,
 }
 
 impl Csr {
-    /// Reads the values back to the host, for serialization.
+    /// Reads the values back.
     ///
     /// ```
     /// # #[cfg(feature = "serde")]
@@ -86,11 +83,10 @@ impl Csr {
         Self::new(data.pattern, Tensor::from_data(data.values, (device, dtype)))
     }
 
-    /// From a pattern with strictly ascending columns and its values, `[nnz]`, f32, f64, f16 or
-    /// bf16.
+    /// Takes strictly ascending columns, and values, `[nnz]`, in f32, f64, f16 or bf16.
     ///
-    /// Errors: [`CsrError::Unsorted`] or [`CsrError::Duplicate`] for the first column out of order,
-    /// [`CsrError::Values`], [`CsrError::Dtype`].
+    /// Errors: [`CsrError::Unsorted`], [`CsrError::Duplicate`], [`CsrError::Values`],
+    /// [`CsrError::Dtype`].
     pub fn new(pattern: impl Into<Arc<Pattern>>, values: Tensor<1>) -> Result<Self, CsrError> {
         let pattern = pattern.into();
         check_values(&values, pattern.nnz())?;
@@ -98,8 +94,8 @@ impl Csr {
         Ok(Self::assemble(pattern, values))
     }
 
-    /// From columns in any order. Sums repeated entries on the device in pattern order, f16 and
-    /// bf16 in f32; sums of 0 stay. Differentiable.
+    /// Takes columns in any order. Sums repeats in pattern order, 16-bit floats in f32; sums of 0
+    /// stay. Differentiable.
     ///
     /// Errors: [`CsrError::Values`], [`CsrError::Dtype`].
     pub fn from_unsorted(pattern: &Pattern, values: Tensor<1>) -> Result<Self, CsrError> {
@@ -107,11 +103,8 @@ impl Csr {
         Ok(Self::from_sorted(Sorted::from_pattern(pattern), values))
     }
 
-    /// From row, column and value of each entry, in any order. Sums and gradient as
-    /// [`Csr::from_unsorted`]. O(rows + entries) on the host plus a sort of every row.
-    ///
-    /// [`CsrError`] if lengths differ, ids are out of range, a size exceeds
-    /// [`MAX_ENTRIES`](super::MAX_ENTRIES), or the device lacks the dtype.
+    /// [`Csr::from_unsorted`] of row and column ids. Errors if lengths differ, ids are out of
+    /// range, or the device lacks the dtype.
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor, TensorData};
@@ -136,11 +129,8 @@ impl Csr {
         Ok(Self::from_sorted(Sorted::from_coo(shape, rows, cols)?, values))
     }
 
-    /// The nonzero elements of `x`, NaN included. The host reads `x` if it has zeros.
-    /// Differentiable.
-    ///
-    /// [`CsrError`] for sizes above [`MAX_ENTRIES`](super::MAX_ENTRIES), or a dtype that the device
-    /// lacks.
+    /// Takes the nonzero elements of `x`, NaN included. The host reads `x` if it has zeros.
+    /// Differentiable. Errors: [`CsrError::Pattern`], [`CsrError::Dtype`].
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor};
@@ -155,7 +145,7 @@ impl Csr {
         read_sync(Self::from_dense_async(x))
     }
 
-    /// [`from_dense`](Csr::from_dense) where reads cannot block, as in a browser.
+    /// Non-blocking [`from_dense`](Csr::from_dense), for browsers.
     pub async fn from_dense_async(x: Tensor<2>) -> Result<Self, CsrError> {
         let [rows, cols] = x.dims();
         check_size("rows", rows)?;
@@ -178,7 +168,7 @@ impl Csr {
         Ok(Self::assemble(pattern.into(), gather(x, &places)))
     }
 
-    /// All elements of `x`, zeros included. Differentiable.
+    /// Keeps zeros.
     pub(crate) fn from_all_elements(x: Tensor<2>) -> Result<Self, CsrError> {
         let [rows, cols] = x.dims();
         check_dtype(x.dtype(), &x.device())?;
@@ -224,7 +214,7 @@ impl Csr {
         self.pattern.nnz()
     }
 
-    /// The pattern on the host.
+    /// Pattern on the host.
     pub fn pattern(&self) -> &Arc<Pattern> {
         &self.pattern
     }
@@ -234,22 +224,22 @@ impl Csr {
         &self.indptr
     }
 
-    /// Column of each entry: `[nnz]`, i32.
+    /// Entry columns: `[nnz]`, i32.
     pub fn indices(&self) -> &Tensor<1, Int> {
         &self.indices
     }
 
-    /// Value of each entry: `[nnz]`.
+    /// Entry values: `[nnz]`.
     pub fn values(&self) -> &Tensor<1> {
         &self.values
     }
 
-    /// Dtype of the values.
+    /// Value dtype.
     pub fn dtype(&self) -> DType {
         self.values.dtype()
     }
 
-    /// Device of the matrix.
+    /// Device.
     pub fn device(&self) -> Device {
         self.values.device()
     }
@@ -264,7 +254,7 @@ impl Csr {
         Ok(Self { values, greatest: Arc::default(), ..self.clone() })
     }
 
-    /// Copies the matrix to another device. Differentiable. Error: [`CsrError::Dtype`].
+    /// Copies to another device. Differentiable. Error: [`CsrError::Dtype`].
     pub fn to_device(&self, device: &Device) -> Result<Self, CsrError> {
         check_dtype(self.dtype(), device)?;
         self.with_values(self.values.clone().to_device(device))
@@ -288,13 +278,13 @@ impl Csr {
         zeros.scatter_nd(places, self.values.clone(), IndexingUpdateOp::Assign)
     }
 
-    /// The transpose. Differentiable. O(rows + cols + nnz) on the host.
+    /// The transpose, made on the host. Differentiable.
     pub fn transpose(&self) -> Self {
         let (pattern, entries) = self.pattern.transpose();
         Self::assemble(pattern.into(), gather(self.values.clone(), &entries))
     }
 
-    /// A range of rows. Differentiable. O(rows and entries of the range). Panics if out of bounds.
+    /// Slices rows. Differentiable. Panics if out of bounds.
     pub fn slice_rows(&self, rows: Range<usize>) -> Self {
         assert!(
             rows.start <= rows.end && rows.end <= self.rows(),
@@ -322,8 +312,8 @@ impl Csr {
         }
     }
 
-    /// Largest magnitude of the values, or of a whole they were sliced from. Infinity if any is not
-    /// a whole number, or the device does not use it. Waits once.
+    /// Largest magnitude, also of a matrix they were sliced from. Infinity if a value is no integer
+    /// or the device does not use it.
     pub(crate) fn greatest(&self) -> f32 {
         // WebAssembly cannot wait for a device.
         if cfg!(target_family = "wasm") {
@@ -337,14 +327,14 @@ impl Csr {
     }
 }
 
-/// Whether an element is zero, by the device: rows without zeros are not read.
+/// Spares reading rows without zeros.
 async fn has_zeros(x: &Tensor<2>) -> bool {
     let zeros = x.clone().detach().equal_elem(0.0).any();
     let found = zeros.into_data_async().await.expect("the device runs");
     found.iter::<bool>().any(|zero| zero)
 }
 
-/// Whether an element is neither `+0` nor `-0`.
+/// Neither `+0` nor `-0`.
 fn is_entry(elements: &TensorData, at: usize) -> bool {
     let size = elements.dtype().size();
     let (sign, rest) =

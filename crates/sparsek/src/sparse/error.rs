@@ -1,5 +1,3 @@
-//! Errors of patterns and matrices.
-
 use burn::tensor::DType;
 
 /// Why a CSR pattern was refused.
@@ -14,12 +12,12 @@ pub enum PatternError {
         /// Offsets.
         found: usize,
     },
-    /// Offsets do not run from 0 to all entries.
+    /// Offsets not from 0 to `entries`.
     #[error("indptr runs from {first} to {last}, but must run from 0 to the {entries} entries")]
     IndptrEnds {
-        /// The first.
+        /// First.
         first: u32,
-        /// The last.
+        /// Last.
         last: u32,
         /// Entries.
         entries: usize,
@@ -27,31 +25,31 @@ pub enum PatternError {
     /// Offsets decrease.
     #[error("indptr decreases at row {row}: from {before} to {after}")]
     IndptrOrder {
-        /// The row.
+        /// Row.
         row: usize,
-        /// Its start.
+        /// Start.
         before: u32,
-        /// Its end.
+        /// End.
         after: u32,
     },
-    /// A column id is out of range.
+    /// Column out of range.
     #[error("column {column} of entry {entry} is out of range: the matrix has {cols} columns")]
     Column {
-        /// Its position.
+        /// Position.
         entry: usize,
-        /// Its column.
+        /// Column.
         column: u32,
-        /// Columns in total.
+        /// Total columns.
         cols: usize,
     },
     /// Too large for 32-bit offsets.
     #[error("{what}: {found} exceed the limit of {limit}")]
     TooLarge {
-        /// Rows, columns or entries.
+        /// What is counted.
         what: &'static str,
-        /// Their number.
+        /// Found.
         found: usize,
-        /// The limit.
+        /// Limit.
         limit: usize,
     },
 }
@@ -60,38 +58,38 @@ pub enum PatternError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CsrError {
-    /// Not a valid pattern.
+    /// Invalid pattern.
     #[error(transparent)]
     Pattern(#[from] PatternError),
-    /// Columns of a row do not ascend.
+    /// Columns do not ascend.
     #[error("row {row} is not sorted: column {column} comes after column {before}")]
     Unsorted {
-        /// The row.
+        /// Row.
         row: usize,
-        /// First column out of order.
+        /// First out of order.
         column: u32,
-        /// Its predecessor.
+        /// Predecessor.
         before: u32,
     },
-    /// A row has a column twice.
+    /// Repeated column.
     #[error("row {row} has column {column} twice")]
     Duplicate {
-        /// The row.
+        /// Row.
         row: usize,
-        /// The column.
+        /// Column.
         column: u32,
     },
-    /// A row id is out of range.
+    /// Row out of range.
     #[error("row {row} of entry {entry} is out of range: the matrix has {rows} rows")]
     Row {
-        /// Its position.
+        /// Position.
         entry: usize,
-        /// Its row.
+        /// Row.
         row: u32,
-        /// Rows in total.
+        /// Total rows.
         rows: usize,
     },
-    /// Row ids and column ids differ in number.
+    /// Different numbers of ids.
     #[error("{rows} row ids, but {cols} column ids")]
     Ids {
         /// Row ids.
@@ -99,7 +97,7 @@ pub enum CsrError {
         /// Column ids.
         cols: usize,
     },
-    /// Values and entries differ in number.
+    /// Wrong number of values.
     #[error("{found} values for {entries} entries")]
     Values {
         /// Entries.
@@ -107,44 +105,44 @@ pub enum CsrError {
         /// Values.
         found: usize,
     },
-    /// Another number of rows or columns than needed.
+    /// Wrong size.
     #[error("{found} {what}, but {expected} are needed")]
     Size {
         /// Rows or columns.
         what: &'static str,
-        /// Their number.
+        /// Found.
         found: usize,
-        /// The needed number.
+        /// Needed.
         expected: usize,
     },
-    /// Matrices of different dtypes.
+    /// Different dtypes.
     #[error("the matrices are of {first:?} and {other:?}")]
     Dtypes {
-        /// Dtype of the first.
+        /// Of the first.
         first: DType,
-        /// Another dtype.
+        /// Of another.
         other: DType,
     },
-    /// Matrices on different devices.
+    /// Different devices.
     #[error("the matrices are on different devices, {first} and {other}")]
     Devices {
-        /// Device of the first.
+        /// Of the first.
         first: String,
-        /// Another device.
+        /// Of another.
         other: String,
     },
-    /// No matrices to stack.
+    /// Nothing to stack.
     #[error("there is no matrix to stack")]
     Nothing,
-    /// The dtype is not supported.
+    /// Unsupported dtype.
     #[error(
         "values of {dtype:?} are not supported on {device} (supported: F32, F16, BF16, F64 \
          where the device has it)"
     )]
     Dtype {
-        /// The dtype.
+        /// Dtype.
         dtype: DType,
-        /// The device.
+        /// Device.
         device: String,
     },
 }

@@ -1,5 +1,3 @@
-//! Files of matrices: scipy's npz, Matrix Market, HDF5.
-
 use std::{
     fs::File,
     io::{self, Cursor, Read, Seek, SeekFrom},
@@ -23,32 +21,32 @@ use crate::io::{
     text,
 };
 
-/// Why a file was not read or written, in one line.
+/// Why a file was not read or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
-    /// The file cannot be opened or written.
+    /// Cannot open or write.
     #[error("{}: {source}", shown(file))]
     Io {
-        /// The file.
+        /// File.
         file: PathBuf,
-        /// The cause.
+        /// Cause.
         source: io::Error,
     },
-    /// Truncated, not a matrix, or above a limit.
+    /// Damaged, not a matrix, or above a limit.
     #[error("{}: {reason}", shown(file))]
     Format {
-        /// The file; `(bytes)` for bytes.
+        /// File, or `(bytes)`.
         file: PathBuf,
-        /// The reason, with the array or line.
+        /// Reason, with array or line.
         reason: String,
     },
-    /// Not a valid matrix here.
+    /// Invalid matrix.
     #[error("{}: {source}", shown(file))]
     Csr {
-        /// The file; `(bytes)` for bytes.
+        /// File, or `(bytes)`.
         file: PathBuf,
-        /// The cause.
+        /// Cause.
         source: CsrError,
     },
 }
@@ -57,28 +55,23 @@ pub enum FileError {
 enum Format<'a> {
     Npz,
     MatrixMarket,
-    /// The group of the key, or the usual one.
+    /// Group, or the usual one.
     Hdf5(Option<&'a str>),
-    /// Whichever the first bytes tell.
+    /// By the first bytes.
     Either,
 }
 
 impl Csr {
     /// Loads csr, csc, coo, bsr or dia from `scipy.sparse.save_npz`.
     ///
-    /// - Without the array `format` (early scipy), coo if there is an array `row`, else csr.
-    /// - Sums repeated entries as [`Csr::from_unsorted`]; keeps explicit zeros, also of blocks, but
-    ///   not those of diagonals, as scipy's `.tocsr()`; ignores capacity behind the last offset.
-    /// - Indices are integers, values bools, integers or floats, of any width and byte order;
-    ///   rounded to the dtype of the options, or the device's default.
+    /// - Sums repeats as [`Csr::from_unsorted`]; keeps explicit zeros, except of diagonals.
+    /// - Rounds bool, integer or float values to the dtype of the options, or the device's default.
     ///
-    /// Checks shapes first. Memory follows rows and entries, within [`memory::limit`].
+    /// Memory follows rows and entries, within [`memory::limit`].
     ///
     /// # Errors
     ///
-    /// [`FileError`] names file and array: not a regular file, missing, truncated, of another
-    /// format or dtype, ids out of range, decreasing offsets, or sizes that disagree or exceed the
-    /// limit.
+    /// [`FileError`], with file and array.
     pub fn from_npz(
         path: impl AsRef<Path>,
         options: impl Into<TensorCreationOptions>,
@@ -86,7 +79,7 @@ impl Csr {
         load(path.as_ref(), Format::Npz, options.into())
     }
 
-    /// [`from_npz`](Csr::from_npz) from the bytes of a file.
+    /// [`from_npz`](Csr::from_npz) from bytes.
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor};
@@ -105,19 +98,14 @@ impl Csr {
         of_bytes(bytes, Format::Npz, options.into())
     }
 
-    /// Loads a Matrix Market file, plain or gzipped, which its first bytes tell.
+    /// Loads a Matrix Market file, plain or gzipped.
     ///
-    /// - Coordinates of `general`, `symmetric` or `skew-symmetric` matrices, whose other triangle
-    ///   is added as scipy's `mmread` does.
-    /// - `real` and `integer` values, rounded as in [`Csr::from_npz`]; `pattern` gives 1. Sums
-    ///   repeated entries, keeps explicit zeros.
-    ///
-    /// Memory follows the lines that are there, within [`memory::limit`].
+    /// Takes coordinates of `general`, `symmetric` or `skew-symmetric` matrices, `real`, `integer`
+    /// or `pattern` (1); adds the other triangle. Otherwise as [`Csr::from_npz`].
     ///
     /// # Errors
     ///
-    /// [`FileError`] names file and line: not a regular file, another format (`array`, `complex`,
-    /// `hermitian`), truncated, ids out of range, or above a limit.
+    /// [`FileError`], with file and line.
     pub fn from_mtx(
         path: impl AsRef<Path>,
         options: impl Into<TensorCreationOptions>,
@@ -125,7 +113,7 @@ impl Csr {
         load(path.as_ref(), Format::MatrixMarket, options.into())
     }
 
-    /// [`from_mtx`](Csr::from_mtx) from the bytes of a file.
+    /// [`from_mtx`](Csr::from_mtx) from bytes.
     ///
     /// ```
     /// use burn::tensor::{Device, TensorData};
@@ -150,17 +138,16 @@ impl Csr {
 
     /// Loads a matrix of AnnData (`.h5ad`) or 10x Genomics (`.h5`).
     ///
-    /// - `key` is the path of the matrix: `"X"`, `"layers/counts"`, `"raw/X"`, `"obsp/distances"`;
-    ///   `None` takes `X`, or `matrix` of 10x Genomics, or the only group.
-    /// - Groups of AnnData, of any version, are csr or csc. Those of 10x Genomics give barcodes ×
-    ///   features, as scanpy's `read_10x_h5` does.
-    /// - Reads chunked and compressed arrays (gzip, LZF, shuffle); refuses other filters, such as
-    ///   Blosc and Zstandard, and virtual arrays. Values and entries as in [`Csr::from_npz`].
+    /// - `key`: its path, such as `"X"` or `"layers/counts"`; `None`: `X`, or `matrix` of 10x
+    ///   Genomics, or the only group.
+    /// - AnnData groups are csr or csc; 10x Genomics gives barcodes × features, as scanpy's
+    ///   `read_10x_h5`.
+    /// - Reads gzip, LZF and shuffle; refuses other filters and virtual arrays. Otherwise as
+    ///   [`Csr::from_npz`].
     ///
     /// # Errors
     ///
-    /// [`FileError`] names file, group and array: not a regular file, not HDF5, a missing group, a
-    /// dense array, or as [`Csr::from_npz`].
+    /// [`FileError`], with file, group and array; dense arrays are refused.
     #[cfg(feature = "hdf5")]
     pub fn from_hdf5(
         path: impl AsRef<Path>,
@@ -170,7 +157,7 @@ impl Csr {
         load(path.as_ref(), Format::Hdf5(key), options.into())
     }
 
-    /// [`from_hdf5`](Csr::from_hdf5) from the bytes of a file. Copies them.
+    /// [`from_hdf5`](Csr::from_hdf5) from a copy of bytes.
     ///
     /// ```
     /// use burn::tensor::{Device, TensorData};
@@ -199,8 +186,8 @@ impl Csr {
         of_bytes(bytes, Format::Hdf5(key), options.into())
     }
 
-    /// Loads a file of [`from_npz`](Csr::from_npz), [`from_mtx`](Csr::from_mtx) or, with the
-    /// feature `hdf5`, `from_hdf5` without a key. Its first bytes decide. Errors as theirs.
+    /// [`from_npz`](Csr::from_npz), [`from_mtx`](Csr::from_mtx) or, with the feature `hdf5`,
+    /// `from_hdf5`, by the first bytes.
     pub fn from_file(
         path: impl AsRef<Path>,
         options: impl Into<TensorCreationOptions>,
@@ -208,21 +195,20 @@ impl Csr {
         load(path.as_ref(), Format::Either, options.into())
     }
 
-    /// Writes a csr file for `scipy.sparse.load_npz`, deflated, or keeps the old file.
+    /// Writes a deflated csr file for `scipy.sparse.load_npz`, or keeps the old file.
     ///
-    /// Ids are int32, values of the dtype; float32 for bf16. Equal matrices give equal bytes. Takes
-    /// the size of the file in memory.
+    /// Ids are int32, bf16 values float32. Equal matrices give equal bytes.
     ///
     /// # Errors
     ///
-    /// [`FileError::Io`] names the file.
+    /// [`FileError::Io`].
     pub fn to_npz(&self, path: impl AsRef<Path>) -> Result<(), FileError> {
         let path = path.as_ref();
         let written = output::write(path, &self.to_npz_bytes());
         written.map_err(|source| FileError::Io { file: path.to_path_buf(), source })
     }
 
-    /// The bytes that [`to_npz`](Csr::to_npz) writes.
+    /// The bytes of [`to_npz`](Csr::to_npz).
     pub fn to_npz_bytes(&self) -> Vec<u8> {
         let values = self.values().to_data();
         match values.dtype() {
@@ -302,7 +288,7 @@ fn open_and_read<R: Input>(
     Csr::from_unsorted(&pattern, values).map_err(invalid)
 }
 
-/// The format that begins with the first bytes, or `Either`.
+/// `Either` if unknown.
 fn format_of(file: &mut (impl Read + Seek)) -> io::Result<Format<'static>> {
     let mut start = Vec::new();
     file.by_ref().take(4).read_to_end(&mut start)?;

@@ -1,5 +1,3 @@
-//! Products of matrices with dense rows.
-
 use burn::tensor::Tensor;
 
 use super::{
@@ -9,11 +7,10 @@ use super::{
 };
 
 impl Csr {
-    /// The product with dense rows: `a @ x` of numpy, by [`spmm_weighted`](super::spmm_weighted).
+    /// `a @ x`, by [`spmm_weighted`](super::spmm_weighted): `[cols, d]` → `[rows, d]`. Gradients
+    /// for `x` and the values.
     ///
-    /// `x`: `[cols, d]`; result: `[rows, d]`. Gradients for `x` and the values. Transposes the
-    /// pattern on the host in each call; for repeated products, keep an [`Adjacency`]. Panics
-    /// as [`spmm_weighted`](super::spmm_weighted).
+    /// Transposes the pattern on the host; for repeated products, keep an [`Adjacency`].
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor, TensorData};

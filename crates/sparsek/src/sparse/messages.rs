@@ -5,8 +5,8 @@
 //! scatter: one row per row of the pattern, reduced over its entries in order
 //! ```
 //!
-//! Each is a product or maximum of a pattern with one entry per message, so that results and
-//! gradients are deterministic on every backend, unlike those of `select` and `scatter`.
+//! Products with one entry per message make results and gradients deterministic, unlike `select`
+//! and `scatter`.
 
 use burn::tensor::{DType, Device, FloatDType, Int, Tensor};
 
@@ -17,14 +17,13 @@ use super::{
     tensor::upload,
 };
 
-/// Gathers, reductions and softmax along the entries of a pattern, on a device.
+/// Gather, scatter and softmax along the entries of a pattern.
 ///
-/// Entry `e = (i, j)` is a message from source `j` to target `i`, in the pattern's order; messages
-/// are `[nnz, d]`. All operations are deterministic, with gradients, in f32, f64, f16 or bf16 where
-/// the device has the dtype. Cloning shares the buffers: those of the [`Adjacency`], and
-/// `64 nnz + 20 (rows + cols)` bytes.
+/// Entry `e = (i, j)` is a message from source `j` to target `i`; messages are `[nnz, d]`, in f32,
+/// f64, f16 or bf16. Methods are deterministic, differentiable, and panic if sizes or dtypes do not
+/// fit. Empty rows give 0. Clones share the [`Adjacency`] and `64 nnz + 20 (rows + cols)` bytes.
 ///
-/// Layers compose it with any tensor operations. Here `y[i] = max (x[j] - x[i])²`:
+/// Here `y[i] = max (x[j] - x[i])²`:
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -41,25 +40,23 @@ use super::{
 #[derive(Clone, Debug)]
 pub struct MessagePassing {
     adjacency: Adjacency,
-    /// `[nnz, cols]`: the source of each entry.
+    /// `[nnz, cols]`.
     sources: Adjacency,
-    /// `[nnz, rows]`: the target of each entry.
+    /// `[nnz, rows]`.
     targets: Adjacency,
-    /// `[rows, nnz]`: the entries of each target.
+    /// `[rows, nnz]`.
     incoming: Adjacency,
-    /// Entries of each row, at least 1.
+    /// At least 1.
     counts: Tensor<1, Int>,
 }
 
 impl MessagePassing {
-    /// Uploads a pattern and the maps of its entries.
+    /// Uploads a pattern and its entry maps.
     pub fn new(pattern: &Pattern, device: &Device) -> Self {
         Self::with_adjacency(pattern, Adjacency::new(pattern, device), device)
     }
 
-    /// As [`new`](Self::new), over the pattern's adjacency on that device.
-    ///
-    /// Panics if the sizes differ.
+    /// Takes the pattern's adjacency; panics if sizes differ.
     pub fn with_adjacency(pattern: &Pattern, adjacency: Adjacency, device: &Device) -> Self {
         let (rows, nnz) = (pattern.rows(), pattern.nnz());
         let found = [adjacency.rows(), adjacency.cols(), adjacency.nnz()];
@@ -88,29 +85,25 @@ impl MessagePassing {
         &self.adjacency
     }
 
-    /// `y[e] = x[j]`: `[cols, d]` → `[nnz, d]`. Gradient: sums over the entries of a column, in
-    /// order.
-    ///
-    /// Panics, as all methods, if sizes do not fit or the device lacks the dtype.
+    /// `y[e] = x[j]`: `[cols, d]` → `[nnz, d]`.
     pub fn gather(&self, x: Tensor<2>) -> Tensor<2> {
         check("gather", "x", x.dims()[0], self.adjacency.cols());
         spmm(&self.sources, x)
     }
 
-    /// `y[e] = x[i]`: `[rows, d]` → `[nnz, d]`. Gradient: sums over the entries of a row, in order.
+    /// `y[e] = x[i]`: `[rows, d]` → `[nnz, d]`.
     pub fn gather_targets(&self, x: Tensor<2>) -> Tensor<2> {
         check("gather_targets", "x", x.dims()[0], self.adjacency.rows());
         spmm(&self.targets, x)
     }
 
-    /// `y[i] = Σ m[e]` over the entries of row `i`: `[nnz, d]` → `[rows, d]`; 0 in empty rows.
-    /// Gradient: `dm[e] = dy[i]`.
+    /// `y[i] = Σ m[e]` over row `i`: `[nnz, d]` → `[rows, d]`.
     pub fn scatter_sum(&self, messages: Tensor<2>) -> Tensor<2> {
         self.check_messages("scatter_sum", &messages);
         spmm(&self.incoming, messages)
     }
 
-    /// [`scatter_sum`](Self::scatter_sum) over the number of entries of the row; 0 in empty rows.
+    /// Means over rows.
     pub fn scatter_mean(&self, messages: Tensor<2>) -> Tensor<2> {
         self.check_messages("scatter_mean", &messages);
         let sum = match messages.dtype() {
@@ -121,8 +114,7 @@ impl MessagePassing {
         spmm_with(&self.incoming, messages, &Scaling::default().with_rows(shares))
     }
 
-    /// `y[i] = max m[e]` per element over the entries of row `i`; 0 in empty rows. The gradient
-    /// goes to the winner, the first of equal ones. With NaN the result is unspecified.
+    /// `y[i] = max m[e]` over row `i`. The gradient goes to the first winner. NaN is unspecified.
     pub fn scatter_max(&self, messages: Tensor<2>) -> Tensor<2> {
         self.check_messages("scatter_max", &messages);
         spmm_max(&self.incoming, messages)
@@ -134,11 +126,8 @@ impl MessagePassing {
         spmm_max(&self.incoming, messages.neg()).neg()
     }
 
-    /// `y[e] = exp(s[e]) / Σ exp(s[f])` over the entries `f` of e's row, per column: `[nnz, heads]`
-    /// → `[nnz, heads]`.
-    ///
-    /// Subtracts the row's maximum first, so finite scores cannot overflow. Gradient:
-    /// `ds[e] = y[e] (dy[e] - Σ y[f] dy[f])`.
+    /// `y[e] = exp(s[e]) / Σ exp(s[f])` over e's row, per column: `[nnz, heads]`. Finite scores
+    /// cannot overflow.
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor, TensorData};
@@ -152,16 +141,14 @@ impl MessagePassing {
     /// ```
     pub fn edge_softmax(&self, scores: Tensor<2>) -> Tensor<2> {
         self.check_messages("edge_softmax", &scores);
-        // Shifts leave the result as it is, so the maximum needs no gradient.
+        // Shifts cancel, so the maximum needs no gradient.
         let constant = scores.clone().detach().set_require_grad(false);
         let powers = (scores - self.gather_targets(self.scatter_max(constant))).exp();
         let sums = self.scatter_sum(powers.clone());
         powers / self.gather_targets(sums)
     }
 
-    /// `y[e, h] = left[i, h] · right[j, h]`: [`sddmm`] per head, as scores of queries and keys.
-    ///
-    /// `left`: `[rows, heads, d]`; `right`: `[cols, heads, d]`; `y`: `[nnz, heads]`.
+    /// [`sddmm`] per head: `[rows, heads, d]` and `[cols, heads, d]` → `[nnz, heads]`.
     pub fn sddmm(&self, left: Tensor<3>, right: Tensor<3>) -> Tensor<2> {
         let [_, heads, _] = right.dims();
         check("sddmm", "left", left.dims()[1], heads);
@@ -172,10 +159,9 @@ impl MessagePassing {
         Tensor::cat((0..heads).map(product).collect(), 1)
     }
 
-    /// `y[i, h] = Σ w[e, h] x[j, h]`: [`spmm_weighted`] per head, without messages in memory.
+    /// [`spmm_weighted`] per head, without storing messages.
     ///
-    /// `weights`: `[nnz, heads]`; `x`: `[cols, heads, d]`; `y`: `[rows, heads, d]`. Gradients:
-    /// `dx[j, h] = Σ w[e, h] dy[i, h]`, `dw[e, h] = dy[i, h] · x[j, h]`.
+    /// `weights`: `[nnz, heads]`; `x`: `[cols, heads, d]`; result: `[rows, heads, d]`.
     pub fn propagate(&self, weights: Tensor<2>, x: Tensor<3>) -> Tensor<3> {
         self.check_messages("propagate", &weights);
         let [_, heads, width] = x.dims();

@@ -1,19 +1,15 @@
 //! Sparse matrices and their products.
 //!
-//! - [`Pattern`]: a checked CSR pattern on the host; [`Adjacency`]: it and its transpose on a
-//!   device.
-//! - [`Csr`]: a matrix with values on a device; [`Compressed`]: rows that keep k elements.
-//! - Files of scipy, Matrix Market and, with the feature `hdf5`, AnnData: [`Csr::from_npz`],
-//!   [`Csr::from_mtx`], `Csr::from_hdf5`, [`Csr::to_npz`].
-//! - With the feature `sprs`, matrices of that crate: `Csr::from_sprs`, `Csr::to_sprs`.
-//! - Data preparation: [`Csr::normalize`], [`Csr::tfidf`], [`Csr::log1p`], [`Csr::scale`],
+//! - [`Pattern`]: on the host; [`Adjacency`]: with its transpose on a device.
+//! - [`Csr`]: a matrix; [`Compressed`]: rows of k elements.
+//! - Files: [`Csr::from_npz`], [`Csr::from_mtx`], `Csr::from_hdf5`, [`Csr::to_npz`].
+//! - Preparation: [`Csr::normalize`], [`Csr::tfidf`], [`Csr::log1p`], [`Csr::scale`],
 //!   [`Csr::filter_rows`], [`Csr::vstack`].
-//! - [`spmm()`] and variants, [`spmm_max`]: products with dense tensors and compressed rows;
-//!   [`sddmm`]: sampled products of two dense tensors.
-//! - [`MessagePassing`]: gather, scatter and softmax along the entries of a pattern.
+//! - Products: [`spmm()`], [`spmm_max`], [`sddmm`].
+//! - [`MessagePassing`]: gather, scatter and softmax.
 //!
-//! Values are f32, f64, f16 or bf16, if the device has the dtype; 16-bit floats are summed in f32.
-//! Constructors return typed errors; products panic.
+//! Values are f32, f64, f16 or bf16; 16-bit floats are summed in f32. Constructors return errors;
+//! products panic.
 
 mod adjacency;
 mod compressed;

@@ -1,5 +1,3 @@
-//! Patterns on the host.
-
 use std::{
     ops::Range,
     sync::atomic::{AtomicU32, Ordering::Relaxed},
@@ -21,8 +19,7 @@ pub(crate) fn check_size(what: &'static str, found: usize) -> Result<(), Pattern
     }
 }
 
-/// A checked CSR pattern. Columns of a row may have any order and repeat; products sum repeated
-/// entries.
+/// A checked CSR pattern. Columns of a row may be unsorted and repeat; products sum repeats.
 ///
 /// ```
 /// use sparsek::sparse::Pattern;
@@ -46,7 +43,6 @@ pub struct Pattern {
     indices: Vec<u32>,
 }
 
-/// A pattern as it is read, before its check.
 #[cfg(feature = "serde")]
 #[derive(serde::Deserialize)]
 struct Unchecked {
@@ -66,8 +62,8 @@ impl TryFrom<Unchecked> for Pattern {
 }
 
 impl Pattern {
-    /// Checks `rows + 1` monotone offsets from 0 to the number of entries, columns below `cols`,
-    /// and sizes up to [`MAX_ENTRIES`]. [`PatternError`] names the violation.
+    /// Checks `rows + 1` monotone offsets from 0 to the entry count, columns below `cols`, and
+    /// [`MAX_ENTRIES`].
     pub fn new(
         rows: usize,
         cols: usize,
@@ -117,7 +113,7 @@ impl Pattern {
         &self.indptr
     }
 
-    /// Column of each entry.
+    /// Entry columns.
     pub fn indices(&self) -> &[u32] {
         &self.indices
     }
@@ -127,13 +123,12 @@ impl Pattern {
         &self.indices[self.indptr[row] as usize..self.indptr[row + 1] as usize]
     }
 
-    /// Entries of the longest row, or 0. O(rows).
+    /// Entries of the longest row. O(rows).
     pub fn longest(&self) -> usize {
         let ends = self.indptr.windows(2);
         ends.map(|ends| (ends[1] - ends[0]) as usize).max().unwrap_or(0)
     }
 
-    /// Row of each entry.
     pub(super) fn row_ids(&self) -> Vec<u32> {
         let mut ids = Vec::with_capacity(self.nnz());
         for (row, ends) in self.indptr.windows(2).enumerate() {
@@ -142,7 +137,7 @@ impl Pattern {
         ids
     }
 
-    /// A range of rows; panics if out of bounds. O(rows and entries of the range).
+    /// Slices rows; panics if out of bounds.
     pub fn slice_rows(&self, rows: Range<usize>) -> Self {
         assert!(
             rows.start <= rows.end && rows.end <= self.rows,
@@ -161,8 +156,8 @@ impl Pattern {
 
     /// The transpose with ascending columns, and the original position of each entry.
     ///
-    /// O(rows + cols + entries), parallel if rows are long; O(cols + entries log(entries)) if
-    /// columns outnumber entries. Panics if `cols + 1` offsets exceed [`memory::limit`].
+    /// O(rows + cols + entries); O(cols + entries log(entries)) if columns outnumber entries.
+    /// Panics if offsets exceed [`memory::limit`].
     pub fn transpose(&self) -> (Self, Vec<u32>) {
         let offsets = memory::product(&[self.cols + 1, size_of::<u32>()]);
         let what = format_args!("the transpose of a matrix of {} columns", self.cols);
@@ -172,8 +167,7 @@ impl Pattern {
         if self.cols > self.nnz() {
             return self.transpose_by_sorting();
         }
-        // Counting sort: threads count columns per share of rows, prefix sums give first slots,
-        // threads fill them. Slots are disjoint, so relaxed stores suffice.
+        // Counting sort by shares of rows. Disjoint slots allow relaxed stores.
         let mut shares: Vec<(Range<usize>, Vec<u32>)> = self
             .shares()
             .into_par_iter()
@@ -221,7 +215,6 @@ impl Pattern {
         let row_of = self.row_ids();
         let mut indptr = Vec::with_capacity(self.cols + 1);
         for (at, &entry) in entries.iter().enumerate() {
-            // Columns up to this one start here.
             indptr.resize(self.indices[entry as usize] as usize + 1, at as u32);
         }
         indptr.resize(self.cols + 1, self.nnz() as u32);
@@ -238,7 +231,7 @@ impl Pattern {
         self.indptr[rows.start] as usize..self.indptr[rows.end] as usize
     }
 
-    /// At most one share of rows per thread, each with at least `cols` entries.
+    /// At most one per thread, each with `cols` entries or more.
     fn shares(&self) -> Vec<Range<usize>> {
         let most = self.nnz() / self.cols.max(1);
         let count = rayon::current_num_threads().min(most).max(1);
@@ -259,7 +252,6 @@ mod tests {
 
     use super::*;
 
-    /// 40 rows of up to 60 entries in 7 columns.
     #[fixture]
     fn pattern() -> Pattern {
         let (rows, cols) = (40usize, 7usize);

@@ -1,7 +1,7 @@
-//! Data preparation: norms, tf-idf, logarithms, scaling.
+//! Norms, tf-idf, logarithms, scaling.
 //!
-//! Sums run over a pattern of groups, a row or column each, whose columns are the entries: they are
-//! products by [`spmm()`], deterministic and differentiable. 16-bit values are computed in f32.
+//! Sums are products by [`spmm()`]: deterministic and differentiable. 16-bit values are computed in
+//! f32.
 
 use std::{fmt, str::FromStr};
 
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::io::memory;
 
-/// A norm of rows.
+/// A row norm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
@@ -40,18 +40,17 @@ impl fmt::Display for Norm {
     }
 }
 
-/// No norm has the name.
+/// Unknown norm.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no norm is called {name}; there are l1, l2 and max")]
 pub struct UnknownNorm {
-    /// The name.
+    /// Name.
     pub name: String,
 }
 
 impl FromStr for Norm {
     type Err = UnknownNorm;
 
-    /// Parses `l1`, `l2` or `max`.
     fn from_str(text: &str) -> Result<Self, UnknownNorm> {
         let all = [Self::L1, Self::L2, Self::Max];
         let found = all.into_iter().find(|norm| norm.to_string() == text);
@@ -62,9 +61,8 @@ impl FromStr for Norm {
 impl Csr {
     /// Norm of each row: `[rows]`, f64 for f64, else f32; 0 for empty rows.
     ///
-    /// Rows are divided by their greatest magnitude first, so squares neither overflow nor vanish.
-    /// Differentiable, with slope 0 at 0. A NaN makes its row NaN, or any value with
-    /// [`Norm::Max`]. O(rows + entries) on the host too.
+    /// L2 squares neither overflow nor vanish. Differentiable, with slope 0 at 0. NaN makes its row
+    /// NaN, or any value with [`Norm::Max`].
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor, TensorData};
@@ -83,9 +81,7 @@ impl Csr {
         norms * divisors
     }
 
-    /// Divides rows by their norm; rows of norm 0 stay. scikit-learn's `normalize`.
-    ///
-    /// Keeps dtype and pattern. Differentiable. NaN and cost as [`row_norms`](Csr::row_norms).
+    /// Divides rows by their norm, unless 0: scikit-learn's `normalize`. Differentiable.
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor, TensorData};
@@ -102,8 +98,7 @@ impl Csr {
         self.normalized(wide(self.values().clone()), norm)
     }
 
-    /// [`Tfidf`], fitted to and applied to this matrix: scikit-learn's
-    /// `TfidfTransformer().fit_transform`.
+    /// Fits and applies [`Tfidf`].
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor, TensorData, Tolerance};
@@ -119,8 +114,7 @@ impl Csr {
         Tfidf::fit(self).apply(self)
     }
 
-    /// ln(1 + x) of each entry; NaN below -1. Differentiable. Panics for f64 on Vulkan and WebGPU,
-    /// which have no such logarithms.
+    /// ln(1 + x) of each entry; NaN below -1. Differentiable. Panics for f64 on Vulkan and WebGPU.
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor, TensorData};
@@ -143,9 +137,7 @@ impl Csr {
 
     /// Divides columns by their standard deviation: scikit-learn's `scale(a, with_mean=False)`.
     ///
-    /// Deviations are those of [`col_variances`](Csr::col_variances)`(0)`; those below 10 ε (1.2e-6
-    /// for f32 and shorter, 2.2e-15 for f64) count as 1, as there. Keeps dtype and pattern.
-    /// Differentiable.
+    /// Deviations below 10 ε (1.2e-6, or 2.2e-15 for f64) count as 1. Differentiable.
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor, TensorData};
@@ -169,11 +161,9 @@ impl Csr {
         self.with_wide(wide(self.values().clone()) / divisors)
     }
 
-    /// Variance of each column over all rows, absent entries as 0: `[cols]`, f64 for f64, else f32.
+    /// Variance of each column, absent entries as 0: `[cols]`, f64 for f64, else f32.
     ///
-    /// Divides by `rows - ddof`, as numpy's `var`; 0 without entries. scipy's `seuclidean` takes
-    /// `ddof` 1. Subtracts means first. Differentiable. O(rows + columns + entries) on the host
-    /// too.
+    /// Divides by `rows - ddof`, as numpy's `var`; 0 without entries. Differentiable.
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor, TensorData};
@@ -201,8 +191,7 @@ impl Csr {
         (squares + means.clone() * means * absent) / (rows - ddof as f64)
     }
 
-    /// Multiplies rows by factors, `[rows]`: `diags(factors) @ a`. Differentiable, for the factors
-    /// too. Keeps dtype and pattern. Panics if the factors have another length.
+    /// Multiplies rows by factors, `[rows]`. Differentiable for both. Panics if lengths differ.
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor, TensorData};
@@ -220,8 +209,7 @@ impl Csr {
         self.times(factors, &self.pattern().row_ids())
     }
 
-    /// Multiplies columns by factors, `[cols]`: `a @ diags(factors)`. As
-    /// [`scale_rows`](Csr::scale_rows).
+    /// Multiplies columns by factors, `[cols]`, as [`scale_rows`](Csr::scale_rows).
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor, TensorData};
@@ -248,7 +236,6 @@ impl Csr {
         self.with_wide(values * repeat(factors, of_entries))
     }
 
-    /// Replaces the values, cast to the dtype.
     fn with_wide(&self, values: Tensor<1>) -> Self {
         self.with_values(values.cast(self.dtype())).expect("a value for each entry")
     }
@@ -291,17 +278,15 @@ impl Csr {
     }
 }
 
-/// Norms as products, so that they stay in range.
+/// Products that stay in range.
 struct Parts {
-    /// Of rows.
+    /// Per row.
     divisors: Tensor<1>,
-    /// Values over divisors.
     divided: Tensor<1>,
-    /// Norms of rows of divided values.
+    /// Of divided rows.
     norms: Tensor<1>,
 }
 
-/// Whether the device has logarithms of a dtype.
 fn has_logarithms(device: &Device, dtype: DType) -> bool {
     #[cfg(feature = "cubecl")]
     if let burn::backend::DispatchDevice::Cube(device) =
@@ -314,11 +299,10 @@ fn has_logarithms(device: &Device, dtype: DType) -> bool {
     true
 }
 
-/// Inverse document frequencies, one per column: `ln((1 + n) / (1 + df)) + 1` of n rows, df of
-/// which store the column.
+/// Inverse document frequency per column: `ln((1 + n) / (1 + df)) + 1` for n rows, df with the
+/// column.
 ///
-/// scikit-learn's `TfidfTransformer` with its defaults: smoothed, rows normalized by
-/// [`Norm::L2`], explicit zeros counted.
+/// scikit-learn's default `TfidfTransformer`: smoothed, [`Norm::L2`], explicit zeros counted.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -339,8 +323,7 @@ pub struct Tfidf {
 }
 
 impl Tfidf {
-    /// Counts the rows that store each column. O(columns + entries) on the host. Panics if 12 bytes
-    /// per column exceed [`memory::limit`].
+    /// Counts rows per column. Panics if counts exceed [`memory::limit`].
     pub fn fit(counts: &Csr) -> Self {
         let cols = counts.cols();
         let asked = memory::product(&[cols, size_of::<u32>() + size_of::<f64>()]);
@@ -356,15 +339,13 @@ impl Tfidf {
         Self { idf: idf.map(|logarithm| logarithm + 1.0).collect() }
     }
 
-    /// The factor of each column.
+    /// Factor of each column.
     pub fn idf(&self) -> &[f64] {
         &self.idf
     }
 
-    /// Multiplies columns by their factors and normalizes rows. Keeps dtype, device and pattern.
-    /// Differentiable.
-    ///
-    /// Error: [`CsrError::Size`] for another number of columns.
+    /// Multiplies columns by their factors, then normalizes rows. Differentiable. Error:
+    /// [`CsrError::Size`].
     pub fn transform(&self, counts: &Csr) -> Result<Csr, CsrError> {
         let (found, expected) = (counts.cols(), self.idf.len());
         match found == expected {
@@ -385,14 +366,13 @@ impl Tfidf {
     }
 }
 
-/// Groups of entries.
 struct Groups {
     count: usize,
     adjacency: Adjacency,
 }
 
 impl Groups {
-    /// Group `g` has the entries `entries[indptr[g]..indptr[g + 1]]`.
+    /// Group `g` has `entries[indptr[g]..indptr[g + 1]]`.
     fn new(indptr: Vec<u32>, entries: Vec<u32>, values: &Tensor<1>) -> Self {
         let count = indptr.len() - 1;
         let pattern = Pattern::new(count, entries.len(), indptr, entries);
@@ -405,21 +385,19 @@ impl Groups {
         spmm(&self.adjacency, values.reshape([total, 1])).reshape([self.count])
     }
 
-    /// Greatest magnitudes; 0 in empty groups.
+    /// 0 in empty groups.
     fn greatest(&self, magnitudes: Tensor<1>) -> Tensor<1> {
         let total = self.adjacency.cols();
         spmm_max(&self.adjacency, magnitudes.reshape([total, 1])).reshape([self.count])
     }
 }
 
-/// `count` zeros of the dtype of [`wide`].
 fn zeros(count: usize, like: &Tensor<1>) -> Tensor<1> {
     let dtype = sum_dtype(like.dtype());
     let none = TensorData::new(vec![0f32; count], [count]);
     Tensor::from_data(none, (&like.device(), dtype))
 }
 
-/// f64, or f32 for shorter values.
 fn wide(values: Tensor<1>) -> Tensor<1> {
     let dtype = sum_dtype(values.dtype());
     values.cast(dtype)
@@ -437,7 +415,7 @@ fn factors(numbers: Vec<f64>, like: &Tensor<1>) -> Tensor<1> {
     Tensor::from_data(TensorData::new(numbers, shape), (&like.device(), like.dtype()))
 }
 
-/// √x, with slope 0 at 0.
+/// Slope 0 at 0.
 fn root(squares: Tensor<1>) -> Tensor<1> {
     let zero = squares.clone().equal_elem(0.0);
     squares.mask_fill(zero.clone(), 1.0).sqrt().mask_fill(zero, 0.0)

@@ -1,13 +1,11 @@
-//! Elements taken more than once.
-
 use burn::tensor::Tensor;
 
 use super::{adjacency::Adjacency, pattern::Pattern, spmm::spmm, tensor::gather};
 
-/// Elements of `x` at any places, repeated or not.
+/// Gathers elements, repeated or not.
 ///
-/// Gradients of [`gather`] race where places repeat, so under autodiff this is a product with a
-/// matrix of one entry per row, whose gradient adds in order. Ascending places do not repeat.
+/// Gradients of [`gather`] race at repeated places, so autodiff uses a product. Ascending places do
+/// not repeat.
 pub(super) fn repeat(x: Tensor<1>, places: &[u32]) -> Tensor<1> {
     let device = x.device();
     if !device.is_autodiff() || places.is_sorted_by(|a, b| a < b) {

@@ -1,5 +1,3 @@
-//! Sorts entries and merges repeated ones.
-
 use burn::tensor::Tensor;
 
 use super::{
@@ -13,9 +11,9 @@ use super::{
 #[derive(Debug)]
 pub(super) struct Sorted {
     pub pattern: Pattern,
-    /// Given entries in pattern order.
+    /// In pattern order.
     sources: Vec<u32>,
-    /// First source of each entry, and the end; `None` if each has one.
+    /// First source of each entry, and the end; `None` without repeats.
     starts: Option<Vec<u32>>,
 }
 
@@ -80,7 +78,7 @@ impl Sorted {
         })
     }
 
-    /// Values of the entries; sums repeated ones in the given order.
+    /// Sums repeated values in the given order.
     pub fn collect(&self, values: Tensor<1>) -> Tensor<1> {
         let Some(starts) = &self.starts else {
             let in_order = self.sources.is_sorted();

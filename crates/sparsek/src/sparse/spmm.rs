@@ -1,5 +1,3 @@
-//! Products and maxima of patterns.
-
 use burn::{
     backend::Dispatch,
     tensor::{DType, Tensor},
@@ -8,7 +6,7 @@ use burn::{
 use super::{adjacency::Adjacency, compressed::Compressed};
 use crate::ops::{CompressedSpec, Factor, Factors, SpmmOps};
 
-/// Factors of a product: `a(i, j) = rows[i] weights[e] cols[j]` for entry `e = (i, j)`. Default: 1.
+/// `a(i, j) = rows[i] weights[e] cols[j]` for entry `e = (i, j)`. Default: 1.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -30,12 +28,12 @@ pub struct Scaling {
 }
 
 impl Scaling {
-    /// Entry weights, `[nnz]`, in the dtype of the other operand. Differentiable.
+    /// Entry weights, `[nnz]`, in the other operand's dtype. Differentiable.
     pub fn with_weights(self, weights: Tensor<1>) -> Self {
         Self { weights: Some(weights), ..self }
     }
 
-    /// Constant row factors, `[rows]`, such as 1 / degree.
+    /// Constant row factors, `[rows]`.
     pub fn with_rows(self, rows: Tensor<1>) -> Self {
         Self { rows: Some(rows), ..self }
     }
@@ -78,14 +76,14 @@ impl Scaling {
     }
 }
 
-/// `y[i] = Σ x[j]` over the entries `(i, j)` of row `i`: sum aggregation.
+/// `y[i] = Σ x[j]` over the entries `(i, j)` of row `i`.
 ///
-/// `x`: `[cols, d]`; `y`: `[rows, d]`, 0 in empty rows. Gradient: `dx = Aᵀ dy`. Deterministic: sums
-/// in entry order, on devices in parts of 128 to 1024 entries, with 2 d sums of scratch each.
+/// `x`: `[cols, d]`; `y`: `[rows, d]`, 0 in empty rows. Gradient: `dx = Aᵀ dy`. Deterministic:
+/// sums in entry order, on devices in parts of 128 to 1024 entries.
 ///
 /// # Panics
 ///
-/// If the rows of `x` are not the columns of the pattern, or the device lacks the dtype.
+/// If sizes do not fit, or the device lacks the dtype.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -102,18 +100,15 @@ pub fn spmm(adjacency: &Adjacency, x: Tensor<2>) -> Tensor<2> {
     product("spmm", adjacency, x, &Scaling::default())
 }
 
-/// [`spmm`] with weights, `[nnz]`: `y[i] = Σ weights[e] x[j]` over the entries `e = (i, j)`.
+/// [`spmm`] with weights, `[nnz]`, in the dtype of `x`: `y[i] = Σ weights[e] x[j]`.
 ///
-/// Gradients: `dx = Aᵀ dy`, `dweights[e] = dy[i] · x[j]`. Panics as [`spmm`], and if `weights` has
-/// another length or dtype.
+/// Gradients: `dx = Aᵀ dy`, `dweights[e] = dy[i] · x[j]`.
 pub fn spmm_weighted(adjacency: &Adjacency, weights: Tensor<1>, x: Tensor<2>) -> Tensor<2> {
     let scaling = Scaling::default().with_weights(weights);
     product("spmm_weighted", adjacency, x, &scaling)
 }
 
-/// [`spmm`] with factors: `y[i] = rows[i] Σ weights[e] cols[j] x[j]` over the entries `e = (i, j)`.
-///
-/// Panics as [`spmm_weighted`], and if a factor has another length.
+/// [`spmm`] with factors: `y[i] = rows[i] Σ weights[e] cols[j] x[j]`.
 pub fn spmm_with(adjacency: &Adjacency, x: Tensor<2>, scaling: &Scaling) -> Tensor<2> {
     product("spmm_with", adjacency, x, scaling)
 }
@@ -130,14 +125,10 @@ pub(super) fn product(
     Tensor::from_dispatch(<Dispatch as SpmmOps>::spmm(x, factors, adjacency.operator()))
 }
 
-/// [`spmm`] of `x.to_dense()`, without building it: the forward SpGEMM of MaxK-GNN (Peng et al.,
-/// 2024).
+/// [`spmm`] of `x.to_dense()`, without building it: SpGEMM of MaxK-GNN (Peng et al., 2024).
 ///
-/// `x`: `[cols, d]` compressed; result: `[rows, d]`. Deterministic: the summation order depends
-/// only on pattern, k, d and device. Panics as [`spmm`].
-///
-/// The gradient covers the selected columns (the paper's backward SSpMM) and passes on through
-/// [`sparse_topk`](super::sparse_topk). Deterministic; may use a sixteenth of the device memory.
+/// Deterministic per pattern, k, d and device. The gradient (SSpMM) covers selected columns and
+/// passes through [`sparse_topk`](super::sparse_topk).
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -178,11 +169,10 @@ fn compressed(
     ))
 }
 
-/// `y[i] = max x[j]` over the entries `(i, j)` of row `i`, per element: maximum aggregation.
+/// `y[i] = max x[j]` over the entries `(i, j)` of row `i`, per element.
 ///
-/// `x`: `[cols, d]`; `y`: `[rows, d]`, 0 in empty rows. Deterministic; ties go to the first entry,
-/// NaN is unspecified. The gradient goes to the winners; it keeps 4 bytes per element of `y`.
-/// Panics as [`spmm`].
+/// Shapes and panics as [`spmm`]. Deterministic. The first of equal entries wins and gets the
+/// gradient; NaN is unspecified.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -199,14 +189,14 @@ pub fn spmm_max(adjacency: &Adjacency, x: Tensor<2>) -> Tensor<2> {
     Tensor::from_dispatch(<Dispatch as SpmmOps>::spmm_max(x.into_dispatch(), adjacency.operator()))
 }
 
-/// `y[e] = left[i] · right[j]` for each entry `e = (i, j)`: a sampled dense-dense product (SDDMM).
+/// `y[e] = left[i] · right[j]` for each entry `e = (i, j)` (SDDMM).
 ///
-/// `left`: `[rows, d]`; `right`: `[cols, d]`, of one dtype; `y`: `[nnz]`. Gradients, with `dy` as
-/// weights: `dleft = A(dy) right`, `dright = A(dy)ᵀ left`. Deterministic.
+/// `left`: `[rows, d]`; `right`: `[cols, d]`; `y`: `[nnz]`. Gradients: `dleft = A(dy) right`,
+/// `dright = A(dy)ᵀ left`. Deterministic.
 ///
 /// # Panics
 ///
-/// If sizes or dtypes do not fit, or the device lacks the dtype.
+/// If sizes or dtypes do not fit.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};

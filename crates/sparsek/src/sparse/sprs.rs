@@ -1,5 +1,3 @@
-//! Matrices of the crate sprs.
-
 use std::ops::Deref;
 
 use ::sprs::{CsMat, CsMatBase, SpIndex};
@@ -12,16 +10,15 @@ use super::{
 };
 
 impl Csr {
-    /// Uploads a matrix of sprs or a view, in CSR or CSC storage. Keeps explicit zeros and the
-    /// dtype of the values. O(rows + cols + nnz) on the host.
+    /// Uploads a CSR or CSC matrix or view, explicit zeros included.
     ///
     /// # Errors
     ///
-    /// [`CsrError::Pattern`] above [`MAX_ENTRIES`](super::MAX_ENTRIES), [`CsrError::Dtype`].
+    /// [`CsrError::Pattern`], [`CsrError::Dtype`].
     ///
     /// # Panics
     ///
-    /// CSC storage as [`Pattern::transpose`].
+    /// CSC as [`Pattern::transpose`].
     ///
     /// ```
     /// use burn::tensor::Device;
@@ -50,13 +47,13 @@ impl Csr {
         Self::from_data(CsrData::try_from(matrix)?, device)
     }
 
-    /// Reads the matrix back as one of sprs, in CSR storage, with values rounded to `N`.
+    /// Reads the matrix back as CSR, rounded to `N`.
     pub fn to_sprs<N: Element>(&self) -> CsMat<N> {
         to_csmat(self.pattern(), &self.values().to_data())
     }
 }
 
-/// In CSR or CSC storage. Errors and panics as [`Csr::from_sprs`], for any dtype.
+/// Takes any dtype. Errors and panics as [`Csr::from_sprs`].
 impl<N, I, Iptr, Offsets, Ids, Values> TryFrom<&CsMatBase<N, I, Offsets, Ids, Values, Iptr>>
     for CsrData
 where
@@ -90,7 +87,7 @@ where
     }
 }
 
-/// In CSR storage, with values rounded to `N`. Errors as [`Csr::new`], for any dtype.
+/// Takes any dtype and rounds to `N`. Errors as [`Csr::new`].
 impl<N: Element> TryFrom<CsrData> for CsMat<N> {
     type Error = CsrError;
 
@@ -104,7 +101,7 @@ impl<N: Element> TryFrom<CsrData> for CsMat<N> {
     }
 }
 
-/// From ascending columns.
+/// Columns must ascend.
 fn to_csmat<N: Element>(pattern: &Pattern, values: &TensorData) -> CsMat<N> {
     let wide = |ids: &[u32]| -> Vec<usize> { ids.iter().map(|&id| id as usize).collect() };
     let shape = (pattern.rows(), pattern.cols());
@@ -120,7 +117,6 @@ mod tests {
     use super::*;
     use crate::sparse::{MAX_ENTRIES, PatternError};
 
-    /// Rows 0, 2 and the last are empty, as column 1 is.
     fn matrix() -> CsMat<f64> {
         let (offsets, columns) = (vec![0, 0, 1, 1, 3, 4, 4], vec![2, 0, 3, 2]);
         CsMat::new((6, 4), offsets, columns, vec![5.0, 0.0, -1.5, 7.0])

@@ -1,5 +1,3 @@
-//! Selected rows and columns, and matrices side by side.
-
 use burn::tensor::Tensor;
 
 use super::{
@@ -11,10 +9,8 @@ use super::{
 };
 
 impl Csr {
-    /// Rows by number, in any order, repeated or not: numpy's `a[rows]`. Differentiable.
-    ///
-    /// O(rows and entries of the result). Panics if a row is out of bounds, or above
-    /// [`MAX_ENTRIES`].
+    /// Rows by number, repeated or not: numpy's `a[rows]`. Differentiable. Panics if out of bounds,
+    /// or above [`MAX_ENTRIES`].
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor, TensorData};
@@ -44,8 +40,7 @@ impl Csr {
         self.with_entries([rows.len(), self.cols()], indptr, indices, &entries)
     }
 
-    /// The rows for which `keep` is true: numpy's `a[keep]`. Differentiable. O(rows and entries).
-    /// Panics if `keep` has another length.
+    /// The rows where `keep` is true. Differentiable. Panics if lengths differ.
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor, TensorData};
@@ -62,8 +57,7 @@ impl Csr {
         self.select_rows(&kept)
     }
 
-    /// The columns for which `keep` is true, renumbered: numpy's `a[:, keep]`. Differentiable.
-    /// O(rows + columns + entries). Panics if `keep` has another length.
+    /// The columns where `keep` is true, renumbered. Differentiable. Panics if lengths differ.
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor, TensorData};
@@ -101,12 +95,11 @@ impl Csr {
         self.with_entries([self.rows(), count as usize], indptr, indices, &entries)
     }
 
-    /// Matrices above each other: scipy's `vstack`. Differentiable. O(rows + entries).
+    /// Stacks matrices: scipy's `vstack`. Differentiable.
     ///
     /// # Errors
     ///
-    /// [`CsrError`] if there is no matrix, columns, dtypes or devices differ, or above
-    /// [`MAX_ENTRIES`].
+    /// Without matrices, if columns, dtypes or devices differ, or above [`MAX_ENTRIES`].
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor, TensorData};
@@ -135,12 +128,11 @@ impl Csr {
         Ok(Self::assemble(pattern.into(), values(matrices)))
     }
 
-    /// Matrices side by side: scipy's `hstack`. Differentiable. O(rows + entries).
+    /// Joins matrices side by side: scipy's `hstack`. Differentiable.
     ///
     /// # Errors
     ///
-    /// [`CsrError`] if there is no matrix, rows, dtypes or devices differ, or above
-    /// [`MAX_ENTRIES`].
+    /// Without matrices, if rows, dtypes or devices differ, or above [`MAX_ENTRIES`].
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor, TensorData};
@@ -176,7 +168,7 @@ impl Csr {
         Ok(Self::assemble(pattern.into(), gather(values(matrices), &places)))
     }
 
-    /// Entries, repeated or not, in another pattern, whose columns ascend.
+    /// Entries may repeat; columns must ascend.
     fn with_entries(
         &self,
         [rows, cols]: [usize; 2],
@@ -189,7 +181,6 @@ impl Csr {
     }
 }
 
-/// The first of matrices that agree.
 fn check<'a>(
     matrices: &[&'a Csr],
     what: &'static str,
@@ -223,7 +214,6 @@ fn total(
     Ok(total)
 }
 
-/// All values, one matrix after another.
 fn values(matrices: &[&Csr]) -> Tensor<1> {
     let some = matrices.iter().filter(|matrix| matrix.nnz() > 0);
     let mut some: Vec<Tensor<1>> = some.map(|matrix| matrix.values().clone()).collect();

@@ -1,17 +1,14 @@
-//! Vectors on a device.
-
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 
 /// Uploads integers below 2^31 as i32.
 pub(crate) fn upload(values: &[u32], device: &Device) -> Tensor<1, Int> {
-    // Pattern bounds values by 2^31.
     let values: Vec<i32> = values.iter().map(|&value| value as i32).collect();
     let shape = [values.len()];
     Tensor::from_data(TensorData::new(values, shape), (device, DType::I32))
 }
 
-/// Elements of `x` at distinct places of D numbers, or without a gradient at any. Its gradient
-/// scatters in parallel, unlike that of `select`.
+/// Elements at places of D numbers, distinct for gradients, which scatter in parallel, unlike those
+/// of `select`.
 pub(super) fn gather<const D: usize>(x: Tensor<D>, places: &[u32]) -> Tensor<1> {
     if places.is_empty() {
         return empty(&x);
