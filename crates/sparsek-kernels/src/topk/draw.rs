@@ -1,6 +1,6 @@
-//! Draws one of the candidates of each row.
+//! Draws a candidate of each row.
 //!
-//! A cube, or else a unit, takes a row; `w = exp((x - greatest) / temperature)`:
+//! A cube, or without shared memory a unit, takes a row; `w = exp((x - greatest) / temperature)`:
 //!
 //! ```text
 //! few unsorted candidates: each unit ranks its own among all
@@ -9,8 +9,7 @@
 //! chosen = number of kept candidates with (sum of w through them) <= uniform * sum of kept w
 //! ```
 //!
-//! Weights descend, so the kept candidates are the first ones. Each line reads a row once that
-//! units cannot hold.
+//! Weights descend, so kept candidates come first.
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
@@ -30,15 +29,15 @@ use crate::{
 pub struct Draw<'a> {
     /// Logits: contiguous `[rows, k]`.
     pub values: &'a Handle,
-    /// Dtype of the logits: a float.
+    /// Float dtype of `values`.
     pub dtype: ElemType,
-    /// Tokens of the logits: contiguous `[rows, k]`.
+    /// Tokens: contiguous `[rows, k]`.
     pub tokens: &'a Handle,
-    /// Dtype of the tokens: an index dtype of [`topk`](super::topk).
+    /// Index dtype: see [`topk`](super::topk).
     pub index: ElemType,
-    /// Whether the greatest come first; false only if [`draws_unsorted`].
+    /// Greatest first; false only if [`draws_unsorted`].
     pub sorted: bool,
-    /// One for all rows, or one per row.
+    /// One, or one per row.
     pub settings: &'a [DrawSettings],
     /// Seed of [`draw_uniform`](super::draw_uniform).
     pub seed: [u32; 2],
@@ -48,26 +47,23 @@ pub struct Draw<'a> {
     pub k: usize,
 }
 
-/// Whether [`draw`] ranks `k` candidates in index order itself.
+/// Whether [`draw`] takes `k` candidates in index order.
 pub fn draws_unsorted(client: &Client, k: usize) -> bool {
     let units = units_of_row(client, k) as usize;
     units > 1 && k <= DRAW_RANKED.min(units * DRAW_ITEMS)
 }
 
-/// Returns the drawn token of each row, `[rows]`.
+/// Draws a token per row: `[rows]`. Computes in f32, in a fixed order.
 ///
-/// The first candidate is always kept; others need a positive weight. Computes in f32, in a fixed
-/// order.
+/// The first candidate is always kept; others need a positive weight.
 ///
 /// # Errors
 ///
-/// [`KernelError`]: the device lacks a dtype, or a buffer is too short, too large or needs wider
-/// addresses.
+/// [`KernelError`]: unsupported dtype or buffer size.
 ///
 /// # Panics
 ///
-/// If there are neither one nor `rows` settings, or candidates are unsorted though not
-/// [`draws_unsorted`].
+/// Wrong number of settings, or unsorted candidates that are not [`draws_unsorted`].
 pub fn draw(client: &Client, request: &Draw) -> Result<Handle, KernelError> {
     let Draw { dtype, index, rows, k, settings, sorted, .. } = *request;
     assert!(settings.len() == 1 || settings.len() == rows, "{} settings", settings.len());
@@ -108,7 +104,7 @@ fn launch<E: Element>(client: &Client, request: &Draw, output: &Handle) -> Resul
         ranked: !request.sorted,
         single: is_single(dtype),
     };
-    // SAFETY: `argument` checks lengths; the kernel checks each place against `k`.
+    // SAFETY: `argument` checks lengths; the kernel checks places.
     unsafe {
         draw_kernel::launch_unchecked::<E>(
             client,
@@ -131,7 +127,6 @@ fn launch<E: Element>(client: &Client, request: &Draw, output: &Handle) -> Resul
     Ok(())
 }
 
-/// Words of the settings of a row.
 const SETTING_WORDS: usize = 4;
 
 fn upload(client: &Client, settings: &[DrawSettings]) -> Handle {
@@ -141,7 +136,6 @@ fn upload(client: &Client, settings: &[DrawSettings]) -> Handle {
     client.create_from_slice(u32::as_bytes(&words.collect::<Vec<_>>()))
 }
 
-/// Units that share a row: a power of two, 1 without shared memory.
 fn units_of_row(client: &Client, k: usize) -> u32 {
     if !has_many_units(client) || is_llvmpipe(client) {
         return 1;
@@ -152,13 +146,9 @@ fn units_of_row(client: &Client, k: usize) -> u32 {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct DrawConfig {
-    /// That share a row.
     units: u32,
-    /// Whether a tile holds the candidates.
     whole: bool,
-    /// Sorts them.
     ranked: bool,
-    /// f32 holds the logits.
     single: bool,
 }
 
@@ -174,14 +164,14 @@ struct Prefix<T: Numeric> {
     total: T,
 }
 
-/// Sum of the units before this one, and of all. All units of the cube must call it.
+/// All units of the cube must call it.
 #[cube]
 fn prefix_sum<T: Numeric>(value: T, #[comptime] units: u32) -> Prefix<T> {
     let mut before = T::from_int(0);
     let mut total = value;
     if comptime!(units > 1) {
         let mut sums = Shared::<[T]>::new_slice(comptime!(2 * units as usize));
-        // Others may still read the last sums.
+        // Others may still read.
         sync_cube();
         sums[UNIT_POS as usize] = value;
         sync_cube();
@@ -215,7 +205,7 @@ struct RowSettings {
     count: u32,
 }
 
-/// A sum whose error does not grow with the number of terms (Kahan, 1965).
+/// Compensated sum (Kahan, 1965).
 #[derive(CubeType, Clone, Copy)]
 struct LongSum {
     sum: f32,
@@ -248,19 +238,17 @@ fn mix(state: u32) -> u32 {
     state ^ (state >> 16)
 }
 
-/// The logits of a row in descending order, and where they were.
 #[derive(CubeType)]
 struct Ranked<A: Float> {
     logits: Shared<[A]>,
     places: Shared<[u32]>,
 }
 
-/// Keys that a unit compares at a time.
 const RANKED_FLIGHT: u32 = 4;
 
 #[cube]
 impl<A: Float> Ranked<A> {
-    /// Of `k` candidates in index order, which a tile holds.
+    /// Takes one tile in index order.
     pub fn new<E: Element>(
         values: &[E],
         start: usize,
@@ -279,7 +267,6 @@ impl<A: Float> Ranked<A> {
             let value = values[start + min(place, k - 1) as usize];
             moved[i] = logit::<E, A>(value, config.single);
             own[i] = ordered_key::<E>(value, true);
-            // Keys past the last precede none.
             own[i] = select(place < k, own[i], E::Key::min_value());
             ranks[i] = 0u32;
             keys[place as usize] = own[i];
@@ -321,7 +308,6 @@ struct DrawRow<A: Float> {
 
 #[cube]
 impl<A: Float> DrawRow<A> {
-    /// Of item `i` of a unit; 0 beyond the candidates.
     fn weight<E: Element>(
         &self,
         values: &[E],
@@ -337,7 +323,7 @@ impl<A: Float> DrawRow<A> {
             } else {
                 logit::<E, A>(values[self.start + place as usize], config.single)
             };
-            // The bound makes weights of infinities and NaN 0, as WGSL promises neither.
+            // Zeroes weights of infinities and NaN, which WGSL does not promise.
             let exponent = f32::cast_from(logit - self.greatest) / self.settings.temperature;
             if exponent > -200.0f32 {
                 weight = f32::exp(exponent);
@@ -346,7 +332,6 @@ impl<A: Float> DrawRow<A> {
         weight
     }
 
-    /// Weights of the items of a unit, and their sums.
     fn tile_sums<E: Element>(
         &self,
         values: &[E],
@@ -414,7 +399,6 @@ fn draw_kernel<E: Element, A: Float, I: Numeric>(
         for i in 0..DRAW_ITEMS {
             let place = min(mine + comptime!(i as u32), k - 1) as usize;
             logits[i] = ranked.logits[place];
-            // Long before one is needed.
             drawn[i] = tokens[start + ranked.places[place] as usize];
         }
     }
@@ -482,7 +466,7 @@ fn draw_kernel<E: Element, A: Float, I: Numeric>(
         through.add(tile_sum);
     }
     let passed = prefix_sum::<u32>(passed, units).total;
-    // Rounding may leave the point at the last sum.
+    // Rounding may leave the point at the end.
     let chosen = min(passed, kept - 1);
     if comptime!(config.ranked) {
         #[unroll]

@@ -1,14 +1,12 @@
-//! Row-wise top-k: the k greatest or least elements of each row of a matrix.
+//! Row-wise top-k: the k greatest or least elements of each row.
 //!
-//! Every routine and runtime keeps this contract:
+//! Contract of every routine and runtime:
 //!
-//! - exactly k distinct elements of each row; of ragged rows, only those that exist;
-//! - IEEE order with `-0 = +0`; NaN is greatest with `largest`, last otherwise;
-//! - ties go to the lowest index;
+//! - k distinct elements per row; of short ragged rows, all;
+//! - IEEE order with `-0 = +0`; NaN first if `largest`, else last;
+//! - ties go to the lower index;
 //! - index order, or sorted by value, then index;
 //! - the same bits in every run.
-//!
-//! `plan` chooses a [`Routine`].
 
 #[cfg(feature = "kernels")]
 mod draw;
@@ -65,28 +63,27 @@ use self::{
 #[cfg(feature = "kernels")]
 use crate::{device::column_dtype, error::KernelError, launch::allocate};
 
-/// Selects values and columns of the k best elements of each row.
+/// Selects values and columns of the k best elements per row.
 ///
-/// `index` is the dtype of the columns: i32, u32 or i64; without lengths also u16 up to 2^16
-/// columns and u8 up to 2^8. `routine` forces one of [`ROUTINES`].
+/// `index` is i32, u32 or i64; without lengths also u16 up to 2^16 columns, u8 up to 2^8. `routine`
+/// forces one of [`ROUTINES`].
 ///
-/// `plane` and `block` read the input once; `filter` and `sampled` too, and again after a bad
-/// sample or, up to the last element needed, for ties; `delegate` twice. `cube` and `unit` read it
-/// twice and per search step: if exact, 4 to 8 on smooth data, at most 138, or 266 for 64-bit
-/// dtypes.
-/// `filter` needs scratch: values and u32 columns of 4096 to 16,384 elements a row.
-///
-/// `plane` and `block` sort before they write: keys of at most 32 bits, 16 elements per unit (k up
-/// to 128 for rows of 256, 512 above 512). Else a second kernel rewrites the result once. Above k =
-/// 512, a radix sort does: in one launch up to 4096 elements (2048 of 64 bits), beyond in three per
-/// 8 bits of the dtype, with 16 bytes of scratch per element (24 of 64 bits). Whole rows, k =
-/// `cols`, are only sorted. Without planes, log²k launches sort in place. Few long rows go
-/// through [`topk_vector`], one by one.
+/// - `plane` and `block` read the input once, `delegate` twice; `filter` and `sampled` once, and
+///   again after a bad sample or for ties.
+/// - `cube` and `unit` read it twice and per search step: if exact, 4 to 8 on smooth data, at most
+///   138 (266 for 64-bit dtypes).
+/// - `filter` scratch: values and u32 columns of 4096 to 16,384 elements per row.
+/// - Few long rows go through [`topk_vector`] one by one.
+/// - Sorted: `plane` and `block` sort keys up to 32 bits, 16 elements per unit (k ≤ 128 for rows
+///   of 256, 512 above 512). Otherwise another kernel rewrites the result.
+/// - Above k = 512, radix sort: one launch up to 4096 elements (2048 of 64 bits), beyond three per
+///   8 bits, with 16 bytes of scratch per element (24 of 64 bits). Without planes, log²k launches.
+/// - Whole rows (k = `cols`) are only sorted.
 ///
 /// # Errors
 ///
-/// [`KernelError`], before any launch: k exceeds `input.cols`, the device lacks a dtype, a buffer
-/// is too short, too large or needs wider addresses, or the forced routine cannot run.
+/// [`KernelError`], before any launch: k exceeds `input.cols`, unsupported dtype or buffer size, or
+/// the forced routine cannot run.
 #[cfg(feature = "kernels")]
 pub fn topk(
     client: &Client,
@@ -106,7 +103,7 @@ pub fn topk(
     topk_rows(client, input, options, index, routine)
 }
 
-/// As [`topk`], without values, unless a second kernel sorts.
+/// Like [`topk`], for columns only; computes values if a second kernel sorts.
 ///
 /// # Errors
 ///
@@ -130,8 +127,8 @@ pub fn argtopk(
     argtopk_rows(client, input, options, index, routine)
 }
 
-/// Sets all but the selected elements of each row to zero. With `index`, also returns their columns
-/// in index order. Ignores `options.sorted`.
+/// Zeroes all but the selected elements. With `index`, also returns their columns in index order.
+/// Ignores `options.sorted`.
 ///
 /// # Errors
 ///
@@ -160,7 +157,7 @@ pub fn topk_mask(
     Ok(Masked { values, indices })
 }
 
-/// Returns compressed rows: [`topk`] in index order, with columns of [`column_dtype`].
+/// Returns [`topk`] in index order, with columns of [`column_dtype`].
 ///
 /// # Errors
 ///

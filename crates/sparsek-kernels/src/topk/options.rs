@@ -1,11 +1,11 @@
-//! The options of top-k.
+//! Options of top-k.
 
 use std::{fmt, str::FromStr};
 
 use super::types::MAX_ROWS;
 use crate::error::KernelError;
 
-/// How elements are selected. In text: `exact`, `precision:EPS`, `early:MAX_ITER`.
+/// Selection method, in text `exact`, `precision:EPS`, `early:MAX_ITER`.
 ///
 /// ```
 /// use sparsek_kernels::topk::Method;
@@ -18,14 +18,14 @@ use crate::error::KernelError;
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(try_from = "String", into = "String"))]
 pub enum Method {
-    /// The k greatest (or least) elements, ties to the lowest index.
+    /// Exactly the k best.
     #[default]
     Exact,
-    /// RTop-K's Algorithm 1: bisects until exactly k elements reach the threshold, or the interval
-    /// is at most `eps` times its greater end wide.
+    /// RTop-K's Algorithm 1: bisects until k elements reach the threshold, or the interval is
+    /// within `eps` times the greatest finite magnitude.
     Precision(f32),
     /// RTop-K's Algorithm 2: halves the interval `max_iter` times, then takes the first k elements
-    /// at or above its lower end. Halving an empty interval changes neither result nor time.
+    /// at or above its lower end.
     EarlyStop(u32),
 }
 
@@ -49,7 +49,7 @@ impl fmt::Display for Method {
     }
 }
 
-/// Not a [`Method`] in text.
+/// Not a [`Method`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{text:?} is not a method: expected exact, early:ITERATIONS or precision:EPSILON, with a \
@@ -92,7 +92,7 @@ impl From<Method> for String {
     }
 }
 
-/// What to select from each row.
+/// Selection per row.
 ///
 /// ```
 /// use sparsek_kernels::topk::{Method, TopkOptions};
@@ -105,18 +105,18 @@ impl From<Method> for String {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct TopkOptions {
-    /// Elements per row, at most its length.
+    /// Elements per row.
     pub k: usize,
-    /// The greatest elements (default) or the least.
+    /// Greatest elements (default), else least.
     pub largest: bool,
-    /// Order by value, best first, then index; else by index (default).
+    /// By value, best first, then index; else by index (default).
     pub sorted: bool,
-    /// How to find them. Default: [`Method::Exact`].
+    /// Selection method; default [`Method::Exact`].
     pub method: Method,
 }
 
 impl TopkOptions {
-    /// The k greatest, exact, in index order.
+    /// k greatest, exact, in index order.
     pub fn new(k: usize) -> Self {
         Self { k, largest: true, sorted: false, method: Method::Exact }
     }
@@ -136,8 +136,7 @@ impl TopkOptions {
         Self { method, ..self }
     }
 
-    /// Checks a selection from `rows` rows of `cols` elements, at most `longest`. Every selection
-    /// calls it, here and in `sparsek`.
+    /// Checks `rows` rows of `cols` elements, at most `longest`.
     ///
     /// # Errors
     ///
@@ -162,7 +161,6 @@ impl TopkOptions {
     }
 }
 
-/// [`Method`] for the compile key, without parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum MethodKind {
     Exact,

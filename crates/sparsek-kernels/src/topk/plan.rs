@@ -1,4 +1,4 @@
-//! Host-side checks, and the choice of the routine in [`select`].
+//! Host-side checks; [`select`] chooses the routine.
 
 use cubecl::{features::Plane, ir::ElemType, prelude::*};
 
@@ -27,7 +27,6 @@ use crate::{
     launch::aligned,
 };
 
-/// Buffers of the kernel that filters tiles.
 const FILTER_BUFFERS: usize = 10;
 
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +37,7 @@ pub(crate) struct RowProblem {
     pub exact: bool,
     pub width: usize,
     pub ragged: bool,
-    /// Rows have starts of their own.
+    /// Own starts.
     pub starts: bool,
     pub passes: usize,
     pub key_bytes: usize,
@@ -60,7 +59,6 @@ impl RowProblem {
     }
 }
 
-/// What every path checks of rows of at most `longest` columns.
 pub(crate) fn check_request(
     client: &Client,
     input: &Rows,
@@ -93,7 +91,7 @@ pub(crate) fn plan_rows(
     }
 }
 
-/// Capacity of a list, rounded up to compile few kernels; 0 if shared memory fails.
+/// Rounded up to compile few kernels; 0 without room.
 pub(crate) fn listed(client: &Client, k: usize, cols: usize, rows: usize) -> usize {
     if is_llvmpipe(client) {
         return 0;
@@ -105,8 +103,7 @@ pub(crate) fn listed(client: &Client, k: usize, cols: usize, rows: usize) -> usi
     if listed * rows <= room.min(MAX_LISTED) { listed } else { 0 }
 }
 
-/// Elements per unit of a radix sort of `total` elements in rows of `cols`; None without planes,
-/// shared memory or room for its buffers.
+/// None without planes, shared memory or buffer room.
 pub(crate) fn radix_items(
     client: &Client,
     total: usize,
@@ -133,14 +130,12 @@ fn list_room(client: &Client) -> usize {
     client.properties().hardware.max_shared_memory_size / (2 * size_of::<u32>())
 }
 
-/// How `sampled` reads a row.
 pub(crate) struct SampledPlan {
     pub units: u32,
     pub sample: SamplePlan,
 }
 
-/// Units of a cube, and its sample. More units mean fewer cubes on a chip, which few rows leave
-/// idle; fewer mean longer lists.
+/// More units per cube suit few rows; fewer need longer lists.
 pub(crate) fn sampled_plan(client: &Client, problem: &RowProblem) -> Result<SampledPlan, String> {
     let cols = problem.cols;
     let wanted = if cols < LONG_SAMPLE {
@@ -231,7 +226,7 @@ pub(crate) fn select(client: &Client, problem: &RowProblem) -> Result<Routine, K
     Ok(routine)
 }
 
-/// A forced `plane` also runs on llvmpipe, which does not list `Plane::Ops`.
+/// A forced `plane` runs on llvmpipe, which does not list `Plane::Ops`.
 pub(crate) fn check(
     routine: Routine,
     client: &Client,
@@ -270,7 +265,6 @@ pub(crate) fn check(
     }
 }
 
-/// For routines that list candidates; returns the size of planes.
 fn check_candidates(client: &Client, problem: &RowProblem) -> Result<usize, String> {
     let plane = plane_size(client).ok_or("the device has no planes of one fixed size")?;
     if is_llvmpipe(client) {
@@ -310,7 +304,6 @@ fn check_planes(plane: usize, units: usize) -> Result<(), String> {
     }
 }
 
-/// For units that note the elements of a tile as bits.
 fn check_lists(plane: usize, width: usize) -> Result<(), String> {
     match width * plane < TILE_ITEMS {
         true => Err(format!(
@@ -321,7 +314,6 @@ fn check_lists(plane: usize, width: usize) -> Result<(), String> {
     }
 }
 
-/// Whether `filter` runs, and precedes other routines.
 pub(crate) fn filters_long_rows(client: &Client, input: &Rows, options: &TopkOptions) -> bool {
     let problem = RowProblem::new(client, input, options);
     problem.cols >= FILTER_LONG_COLS && check_filter(client, &problem).is_ok()
@@ -337,7 +329,6 @@ fn check_filter(client: &Client, problem: &RowProblem) -> Result<(), String> {
     let plan = filter_plan(client, k, cols)?;
     let units = plan.units as usize;
     check_planes(plane, units)?;
-    // Keys of the list, counts of tiles, and what a search needs.
     let tiles = cols.div_ceil(units * TILE_ITEMS).next_power_of_two();
     let needed = plan.list_items * units * problem.key_bytes
         + 3 * size_of::<u32>() * (tiles + 4)
@@ -372,14 +363,12 @@ fn check_sampled(client: &Client, problem: &RowProblem) -> Result<(), String> {
     sampled_plan(client, problem).map(drop)
 }
 
-/// Caps the halvings of [`Method::EarlyStop`] at those that can change the interval. With greatest
-/// exponent `E` and `P` digits, floats span `2^(E + 2)` and normal ones are at least `2^-(E + P)`
-/// apart: 279 for f32, 2100 for f64. Integers take one per bit.
+/// Halvings that can change the interval: floats span `2^(E + 2)`, normal ones at least
+/// `2^-(E + P)` apart: 279 for f32, 2100 for f64.
 pub(crate) fn halvings(max_iter: u32, dtype: ElemType) -> u32 {
     let most = match dtype {
         ElemType::Float(_) if dtype.size() == 8 => 2_200,
         ElemType::Float(_) => 320,
-        // One more for the last two values.
         _ => 8 * dtype.size() as u32 + 1,
     };
     max_iter.min(most)
@@ -391,7 +380,6 @@ pub(crate) fn passes(method: Method, dtype: ElemType) -> usize {
     let found = match method {
         Method::Exact => 0,
         Method::EarlyStop(max_iter) => halvings(max_iter, dtype) as usize,
-        // From the greatest float to the least normal one, then its digits.
         Method::Precision(_) => {
             if wide {
                 2 * 1024 + 53
@@ -408,7 +396,7 @@ pub(crate) struct SamplePlan {
     pub sample_items: usize,
     /// From 1, the greatest.
     pub rank: usize,
-    /// How far the rank may grow.
+    /// Rank's tolerance.
     pub slack: usize,
     pub list_items: usize,
 }
@@ -424,7 +412,6 @@ impl FilterPlan {
     }
 }
 
-/// Errs if no list suffices.
 pub(crate) fn filter_plan(client: &Client, k: usize, cols: usize) -> Result<FilterPlan, String> {
     let [few, many] = [FILTER_UNITS, LONG_FILTER_UNITS].map(|wanted| {
         let units = units_per_cube(client, wanted);
@@ -447,24 +434,21 @@ pub(crate) fn filter_plan(client: &Client, k: usize, cols: usize) -> Result<Filt
 struct SampleRanks {
     rank: f64,
     slack: f64,
-    /// Columns of a list that holds what reaches the rank.
     needed: usize,
 }
 
 fn sample_ranks(k: usize, cols: usize, samples: usize) -> SampleRanks {
     let weight = cols as f64 / samples as f64;
-    // At least k elements reach this rank ...
+    // At least k elements reach it, no more than the list holds.
     let expected = k as f64 / weight;
     let rank = (expected + SAMPLE_MARGIN * expected.sqrt() + SAMPLE_MARGIN).ceil();
     let slack = (rank / SAMPLE_SLACK).ceil();
-    // ... and no more than the list holds.
     let most = rank + slack;
     let needed = ((most + SAMPLE_MARGIN * most.sqrt()) * weight).ceil() as usize;
     SampleRanks { rank, slack, needed }
 }
 
-/// Errs with the list length needed if no list suffices. Lists of `ragged` rows hold a sample, so
-/// that a row is listed whole or holds one.
+/// Errs with the needed list length. Lists of `ragged` rows hold a sample.
 pub(crate) fn sample_plan(
     k: usize,
     cols: usize,
@@ -489,12 +473,10 @@ pub(crate) fn most_selected(plane: usize) -> usize {
     plane * DELEGATE_SUBRANGES / 4
 }
 
-/// For rows in registers, which begin with a load.
 pub(crate) fn load_widths(client: &Client, input: &Rows) -> impl Iterator<Item = usize> {
     aligned_widths(client, input).filter(|width| input.starts.is_none() || *width == 1)
 }
 
-/// For routines that mask what lies before a row in its first load.
 pub(crate) fn masked_load_width(client: &Client, input: &Rows) -> usize {
     aligned_widths(client, input).max().unwrap_or(1)
 }

@@ -1,4 +1,4 @@
-//! Turns columns of rows into places of a cache: pages, then offsets.
+//! Maps columns to cache places: pages, then offsets.
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
@@ -9,41 +9,39 @@ use crate::{
     launch::{Grid, allocate, argument, placeholder},
 };
 
-/// Columns, and where each row lies. Both maps have the dtype of the columns.
+/// Columns to map; maps share their dtype.
 #[derive(Clone, Copy, Debug)]
 pub struct Remap<'a> {
-    /// Contiguous `[rows, k]`; an index with all bits set stays.
+    /// Contiguous `[rows, k]`; missing indices (all bits set) stay.
     pub indices: &'a Handle,
-    /// Dtype of the indices: i32, u32 or i64.
+    /// i32, u32 or i64.
     pub index: ElemType,
     /// Rows.
     pub rows: usize,
     /// Indices per row.
     pub k: usize,
-    /// Pages of each row: a column c becomes `table[r, c / size] * size + c % size`.
+    /// Column c becomes `table[r, c / size] * size + c % size`.
     pub pages: Option<Pages<'a>>,
-    /// Added to the indices of each row: contiguous `[rows]`.
+    /// Added per row: `[rows]`.
     pub offsets: Option<&'a Handle>,
 }
 
-/// A page table.
+/// Page table.
 #[derive(Clone, Copy, Debug)]
 pub struct Pages<'a> {
     /// Contiguous `[rows, per_row]`.
     pub table: &'a Handle,
-    /// Pages of a row.
+    /// Pages per row.
     pub per_row: usize,
-    /// Columns of a page, at least 1.
+    /// Columns per page, at least 1.
     pub size: usize,
 }
 
-/// Returns the mapped indices, `[rows, k]`. A page beyond the table gives an index with all bits
-/// set.
+/// Returns mapped indices, `[rows, k]`; missing if pages lie beyond the table.
 ///
 /// # Errors
 ///
-/// [`KernelError`]: the device lacks the dtype, or a buffer is too short, too large or needs wider
-/// addresses.
+/// [`KernelError`]: unsupported dtype or buffer size.
 pub fn remap(client: &Client, request: &Remap) -> Result<Handle, KernelError> {
     let Remap { index, rows, k, .. } = *request;
     require_index(index, u32::MAX as usize)?;
@@ -65,7 +63,7 @@ pub fn remap(client: &Client, request: &Remap) -> Result<Handle, KernelError> {
     };
     let maps = [request.pages.is_some(), request.offsets.is_some()];
     let grid = Grid::elementwise(client, total, total.max(rows * per_row))?;
-    // SAFETY: `argument` checks lengths; the kernel checks places and pages.
+    // SAFETY: `argument` checks lengths, the kernel places and pages.
     unsafe {
         remap_kernel::launch_unchecked(
             client,
@@ -86,8 +84,7 @@ pub fn remap(client: &Client, request: &Remap) -> Result<Handle, KernelError> {
     Ok(output)
 }
 
-/// `maps`: whether there are pages, and offsets. Optional buffers would not do: the kernel cache on
-/// disk tells kernels of one type apart by how many there are only.
+/// Not optional buffers: the kernel cache on disk distinguishes them only by number.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn remap_kernel<I: Numeric>(
     indices: &[I],

@@ -1,4 +1,4 @@
-//! The gradient of top-k: values put back at their columns.
+//! Gradient of top-k: scatters values to their columns.
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
@@ -12,35 +12,34 @@ use crate::{
     launch::{Grid, allocate, argument, fill_zero},
 };
 
-/// Values to put back at their columns.
+/// Values to scatter.
 #[derive(Clone, Debug)]
 pub struct Scatter<'a> {
     /// Contiguous `[rows, k]`, or `[rows, cols]` if `dense`.
     pub source: &'a Handle,
-    /// Dtype of source and result.
+    /// Source and result dtype.
     pub dtype: ElemType,
-    /// Contiguous `[rows, k]` columns, distinct in each row; skipped if not below `cols`, as -1.
+    /// Contiguous `[rows, k]`, distinct per row; skipped unless below `cols`.
     pub indices: &'a Handle,
-    /// i32, u32 or i64; u16 or u8 if all columns fit.
+    /// i32, u32 or i64; u16 or u8 if columns fit.
     pub index: ElemType,
-    /// Rows of the result.
+    /// Result rows.
     pub rows: usize,
-    /// Columns of the result.
+    /// Result columns.
     pub cols: usize,
     /// Columns per row.
     pub k: usize,
-    /// Whether `source` is dense; only selected columns are kept.
+    /// Whether `source` is dense.
     pub dense: bool,
 }
 
-/// Returns a contiguous `[rows, cols]` matrix, zero except at the given columns.
+/// Returns contiguous `[rows, cols]`, zero outside the given columns.
 ///
-/// Deterministic, without atomics: columns are distinct. Rows above 16 KiB are zeroed first.
+/// Deterministic, without atomics. Rows above 16 KiB are zeroed first.
 ///
 /// # Errors
 ///
-/// [`KernelError`]: the device lacks a dtype, or a buffer is too short, too large or needs wider
-/// addresses.
+/// [`KernelError`]: unsupported dtype or buffer size.
 pub fn scatter(client: &Client, request: &Scatter) -> Result<Handle, KernelError> {
     let Scatter { dtype, index, rows, cols, k, dense, .. } = *request;
     require_dtype(client, dtype)?;
@@ -60,7 +59,7 @@ pub fn scatter(client: &Client, request: &Scatter) -> Result<Handle, KernelError
     let indices = argument(request.indices, "indices", index, total)?;
     let result = argument(&output, "output", dtype, elements)?;
     let assembled = assembled(client, cols, dtype.size());
-    // SAFETY: lengths are checked by `argument`, columns by the kernels.
+    // SAFETY: `argument` checks lengths, the kernels check columns.
     unsafe {
         if assembled > 0 {
             let units = units_per_cube(client, CUBE_UNITS);
@@ -104,7 +103,6 @@ pub fn scatter(client: &Client, request: &Scatter) -> Result<Handle, KernelError
     Ok(output)
 }
 
-/// In shared memory, to write each once.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn assemble_rows<E: Numeric, I: Numeric>(
     source: &[E],
@@ -175,7 +173,6 @@ pub(crate) fn scatter_selected<E: Numeric, I: Numeric>(
     }
 }
 
-/// 0 to write rows in the output.
 pub(crate) fn assembled(client: &Client, cols: usize, size: usize) -> usize {
     let most = ASSEMBLED_BYTES / size;
     let room = client.properties().hardware.max_shared_memory_size;

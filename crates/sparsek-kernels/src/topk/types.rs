@@ -1,4 +1,4 @@
-//! Input, results and routines.
+//! Inputs, results, routines.
 
 #[cfg(feature = "kernels")]
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
@@ -8,21 +8,20 @@ use super::row::bounds::RowBoundsLaunch;
 #[cfg(feature = "kernels")]
 use crate::{error::KernelError, launch::argument};
 
-/// Longest row: columns are exact in f32. One exact row may be longer: see
-/// [`crate::topk::topk_vector`].
+/// Longest row, exact in f32; beyond: [`crate::topk::topk_vector`].
 pub const MAX_COLS: usize = 1 << 24;
 
-/// Dtypes to select from, where the device has them.
+/// Selectable dtypes.
 pub const SUPPORTED_DTYPES: &str = "f32, f16, bf16, f64, i32, u32, i64";
 
 /// Most rows.
 pub const MAX_ROWS: usize = 1 << 31;
 
-/// A matrix to select from: a strided view of a buffer.
+/// Strided matrix to select from.
 #[cfg(feature = "kernels")]
 #[derive(Clone, Debug)]
 pub struct Rows {
-    /// Buffer; its offset is the first element.
+    /// Begins at the first element.
     pub handle: Handle,
     /// One of [`SUPPORTED_DTYPES`](crate::topk::SUPPORTED_DTYPES).
     pub dtype: ElemType,
@@ -30,9 +29,9 @@ pub struct Rows {
     pub rows: usize,
     /// Up to [`MAX_COLS`]; more for one exact row without gaps.
     pub cols: usize,
-    /// Elements from row to row.
+    /// Elements between rows.
     pub row_stride: usize,
-    /// Elements from column to column.
+    /// Elements between columns.
     pub col_stride: usize,
     /// See [`with_bounds`](Self::with_bounds).
     pub starts: Option<Handle>,
@@ -42,7 +41,7 @@ pub struct Rows {
 
 #[cfg(feature = "kernels")]
 impl Rows {
-    /// A row-major matrix without gaps.
+    /// Row-major, without gaps.
     pub fn contiguous(handle: Handle, dtype: ElemType, rows: usize, cols: usize) -> Self {
         Self {
             handle,
@@ -56,17 +55,16 @@ impl Rows {
         }
     }
 
-    /// Makes only the first `lengths[r]` elements of row r exist: a u32 per row, cut to `cols`.
+    /// Limits row r to its first `lengths[r]` elements, a u32 cut to `cols`.
     ///
-    /// Rows shorter than k are selected whole. Empty slots come last, with all bits of the index
-    /// set (-1, or `u32::MAX`) and value zero.
+    /// Rows shorter than k are selected whole; empty slots come last, with value zero and all index
+    /// bits set (-1, or `u32::MAX`).
     pub fn with_lengths(self, lengths: Handle) -> Self {
         Self { starts: None, lengths: Some(lengths), ..self }
     }
 
-    /// Makes only the columns `starts[r]..ends[r]` of row r exist, as
-    /// [`with_lengths`](Self::with_lengths); none if the start is not below the end. Indices count
-    /// from column 0. Rows in registers are read by elements, not by vectors.
+    /// Limits row r to columns `starts[r]..ends[r]`, as [`with_lengths`](Self::with_lengths).
+    /// Indices count from column 0. Rows in registers load elements, not vectors.
     pub fn with_bounds(self, starts: Handle, ends: Handle) -> Self {
         Self { starts: Some(starts), lengths: Some(ends), ..self }
     }
@@ -89,13 +87,13 @@ impl Rows {
     }
 }
 
-/// The selected elements, in two contiguous `[rows, k]` buffers.
+/// Two contiguous `[rows, k]` buffers.
 #[cfg(feature = "kernels")]
 #[derive(Clone, Debug)]
 pub struct Selected {
-    /// In the dtype of the input.
+    /// Input dtype.
     pub values: Handle,
-    /// In the index dtype. Empty slots: see [`Rows::with_lengths`].
+    /// Index dtype; empty slots: see [`Rows::with_lengths`].
     pub indices: Handle,
 }
 
@@ -103,33 +101,33 @@ pub struct Selected {
 #[cfg(feature = "kernels")]
 #[derive(Clone, Debug)]
 pub struct Masked {
-    /// Contiguous `[rows, cols]`: all but selected elements are `+0`.
+    /// Contiguous `[rows, cols]`; others are `+0`.
     pub values: Handle,
-    /// Contiguous `[rows, k]` columns in index order, if asked for. Empty slots as in [`Selected`].
+    /// Contiguous `[rows, k]` in index order, if requested.
     pub indices: Option<Handle>,
 }
 
-/// How rows are mapped to units.
+/// Maps rows to units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Routine {
-    /// A plane or a part per row, in registers.
+    /// A plane or part per row, in registers.
     Plane,
     /// A cube per row, in registers.
     Block,
-    /// A plane per row, read twice: candidates reach the kth delegate of subranges.
+    /// A plane per row, read twice.
     Delegate,
-    /// A cube per row, read once: candidates reach the threshold of a sample.
+    /// A cube per row, read once.
     Sampled,
-    /// Several cubes per row, read once: candidates reach the threshold of a sample.
+    /// Several cubes per row, read once.
     Filter,
     /// A cube per row, read in each pass.
     Cube,
     /// A unit per row, read in each pass.
     Unit,
-    /// A cube per row, read once per digit of keys: for comparison, never chosen.
+    /// A cube per row; never chosen.
     Radix,
 }
 
@@ -146,7 +144,7 @@ pub const ROUTINES: &[Routine] = &[
 ];
 
 impl Routine {
-    /// Name on command lines and in records.
+    /// Name in commands and records.
     pub fn name(self) -> &'static str {
         match self {
             Self::Plane => "plane",
@@ -161,20 +159,20 @@ impl Routine {
     }
 }
 
-/// How a token of a row is drawn.
+/// Draw settings.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DrawSettings {
     /// Divides the logits; above 0.
     pub temperature: f32,
-    /// Share of the weight to keep; above 1 keeps all.
+    /// Share of weight to keep; above 1 keeps all.
     pub top_p: f32,
     /// Share of the greatest weight that others need.
     pub min_p: f32,
-    /// Greatest candidates to keep.
+    /// Candidates to keep.
     pub count: u32,
 }
 
-/// The number in [0, 1) that draws a token of `row`: 24 bits of a hash.
+/// Number in `[0, 1)` that draws for `row`: 24 hash bits.
 pub fn draw_uniform(seed: [u32; 2], row: u32) -> f32 {
     let mix = |x: u32| {
         let x = (x ^ (x >> 16)).wrapping_mul(DRAW_FACTORS[0]);
@@ -184,7 +182,7 @@ pub fn draw_uniform(seed: [u32; 2], row: u32) -> f32 {
     (mix(mix(row ^ seed[0]) ^ seed[1]) >> 8) as f32 / DRAW_NUMBERS
 }
 
-/// Of `lowbias32` (Wellons, 2018).
+/// `lowbias32` (Wellons, 2018).
 pub(super) const DRAW_FACTORS: [u32; 2] = [0x7feb_352d, 0x846c_a68b];
 
 pub(super) const DRAW_NUMBERS: f32 = (1 << 24) as f32;

@@ -1,4 +1,4 @@
-//! From a runtime dtype to its [`Element`].
+//! From runtime dtypes to [`Element`].
 
 use cubecl::{
     ir::{ElemType, FloatKind, IntKind, UIntKind},
@@ -8,7 +8,6 @@ use cubecl::{
 use super::element::Element;
 use crate::{device::require_dtype, error::KernelError};
 
-/// Evaluates an expression for the [`Element`] of a dtype.
 macro_rules! with_element {
     ($dtype:expr, $element:ident => $body:expr) => {
         match $dtype {
@@ -50,7 +49,6 @@ macro_rules! with_element {
 
 pub(crate) use with_element;
 
-/// Refuses a dtype that is no [`Element`], or that the device lacks.
 pub(crate) fn require_element(client: &Client, dtype: ElemType) -> Result<(), KernelError> {
     with_element!(dtype, E => {
         require_dtype(client, dtype)?;
@@ -63,7 +61,6 @@ pub(crate) fn is_single(dtype: ElemType) -> bool {
     matches!(dtype, ElemType::Float(FloatKind::F32 | FloatKind::F16 | FloatKind::BF16))
 }
 
-/// Refuses one too narrow for `cols` columns.
 pub(crate) fn require_index(dtype: ElemType, cols: usize) -> Result<(), KernelError> {
     let limit = match dtype {
         ElemType::Int(IntKind::I32 | IntKind::I64) | ElemType::UInt(UIntKind::U32) => usize::MAX,

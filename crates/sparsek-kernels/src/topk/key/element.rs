@@ -2,39 +2,33 @@
 
 use cubecl::prelude::*;
 
-/// Keys of infinity and NaN, and the offset that gives -inf key 0.
+/// `MINUS_INF` gives -inf key 0.
 pub(crate) const PLUS_INF: u32 = 0xff00_0001;
 pub(crate) const NAN: u32 = PLUS_INF + 1;
 pub(crate) const MINUS_INF: u32 = 0x007f_ffff;
 
-/// A dtype to select from; also listed in [`with_element!`](crate::topk::key::with_element).
+/// Selectable dtype, listed in [`with_element!`](crate::topk::key::with_element).
 #[cube]
 pub trait Element: Numeric {
-    /// `u32`, or `u64` for 64-bit dtypes.
     type Key: Int + PlaneNumeric;
 
-    /// In the order of the values.
     fn key(value: Self) -> Self::Key;
 
-    /// Cheaper, but -0 and +0, and all NaN, differ.
+    /// Cheaper; zeros and NaN differ by bits.
     fn rough(value: Self) -> Self::Key;
 
     fn refined(rough: Self::Key) -> Self::Key;
 
-    /// A rough key whose upper 16 bits identify a 16-bit float.
+    /// Rough key; its upper 16 bits identify a 16-bit float.
     fn upper(value: Self) -> Self::Key;
 
-    /// Still identified by 16 bits, except NaN: see [`short_key`].
     fn refined_upper(rough: Self::Key) -> Self::Key;
 
-    /// Exact for floats of at most 32 bits.
     fn single(value: Self) -> f32;
 
-    /// From ordered keys of finite values, in the arithmetic of the dtype (f32 for 16-bit floats);
-    /// integers round to the less wanted end.
+    /// 16-bit floats compute in f32; integers round to the less wanted end.
     fn midpoint(low: Self::Key, high: Self::Key, #[comptime] largest: bool) -> Self::Key;
 
-    /// About `ratio` between ordered keys of finite values.
     fn interpolate(
         low: Self::Key,
         high: Self::Key,
@@ -56,7 +50,7 @@ pub trait Element: Numeric {
     ) -> bool;
 }
 
-/// Inverted if the least are wanted.
+/// Inverted for the least.
 #[cube]
 pub fn ordered_key<E: Element>(value: E, #[comptime] largest: bool) -> E::Key {
     let key = E::key(value);
@@ -84,7 +78,7 @@ pub fn ordered_refined<E: Element>(
     if largest { key } else { !key }
 }
 
-/// 16 bits of an upper key, whose lower half is 0, 1 or, for NaN, 2.
+/// 16 bits of an upper key; its lower half is 0, 1 or, for NaN, 2.
 #[cube]
 pub fn short_word<K: Int>(upper: K, #[comptime] largest: bool) -> u32 {
     let key = u32::cast_from(upper);

@@ -1,4 +1,4 @@
-//! Floats: keys from their bits. A 16-bit float has the key of its value as f32.
+//! Keys from the bits of floats; 16-bit floats use their f32 value.
 
 use cubecl::prelude::*;
 
@@ -20,7 +20,7 @@ macro_rules! float_element {
             fn rough(value: Self) -> $bits {
                 let bits = $bits::reinterpret(value);
                 let fill = $bits::reinterpret($signed::reinterpret(bits) >> $shift);
-                // Also makes NaN with a sign greatest.
+                // Makes negative NaN greatest too.
                 (bits ^ (fill | $sign)) - $minus_inf
             }
 
@@ -43,8 +43,7 @@ macro_rules! float_element {
             fn midpoint(low: $bits, high: $bits, #[comptime] largest: bool) -> $bits {
                 let low = normal_of(if largest { low } else { !low });
                 let high = normal_of(if largest { high } else { !high });
-                // Halve the ends first where the sum may overflow. Halve bits: shader compilers
-                // turn a/2 + b/2 into (a + b)/2.
+                // The sum may overflow. Halve bits: shader compilers turn a/2 + b/2 into (a + b)/2.
                 let large = max(low.abs(), high.abs()) >= $large;
                 let middle = select(large, halved(low) + halved(high), (low + high) * 0.5);
                 let key = $float::key(flushed(middle));
@@ -183,7 +182,6 @@ mod half16 {
 
     use super::*;
 
-    /// With the f16's bits as its upper half.
     #[cube]
     fn half_rough(value: f16) -> u32 {
         let bits = u32::cast_from(u16::reinterpret(value)) << 16;
@@ -212,6 +210,6 @@ mod brain16 {
         <u16 as Element>::refined(rough)
     }
 
-    // By its bits: some runtimes flush subnormals when converting bfloat16.
+    // By bits: some runtimes flush bfloat16 subnormals.
     half_element!(u16, value => f32::reinterpret(u32::cast_from(value) << 16));
 }

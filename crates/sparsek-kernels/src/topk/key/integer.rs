@@ -1,4 +1,4 @@
-//! Integers, and the keys `u64` and `i16` as elements.
+//! Integers, and keys as elements.
 
 use cubecl::prelude::*;
 
@@ -70,9 +70,7 @@ macro_rules! integer_element {
 
 integer_element!(i32, u32, 0x8000_0000u32);
 integer_element!(u32, u32, 0u32);
-// A key, not a dtype.
 integer_element!(u64, u64, 0u64);
 integer_element!(i64, u64, 0x8000_0000_0000_0000u64);
 
-// A short key, not a dtype.
 integer_element!(i16, u32, 0u32, value => u32::cast_from(u16::reinterpret(value)), key => key);

@@ -1,6 +1,5 @@
-//! Order-preserving keys: every dtype is compared as unsigned integers. `-0` and `+0` share a key,
-//! all NaN share the greatest, and `-inf` has key 0. "Ordered" keys are inverted where the least
-//! are wanted.
+//! Order-preserving unsigned keys. `-0` and `+0` share a key, all NaN share the greatest, `-inf`
+//! has key 0. "Ordered" keys are inverted for the least.
 
 mod dtype;
 mod element;

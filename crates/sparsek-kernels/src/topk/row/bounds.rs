@@ -2,19 +2,19 @@
 
 use cubecl::prelude::*;
 
-/// Which columns of each row exist; all without `ends`, from 0 without `starts`.
+/// All columns without `ends`, from 0 without `starts`.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(crate) struct RowBounds {
     pub starts: ComptimeOption<&'static [u32]>,
     pub ends: ComptimeOption<&'static [u32]>,
-    /// Ends are cut to it.
+    /// Caps the ends.
     pub cols: u32,
 }
 
 #[cube]
 impl RowBounds {
-    /// First column of a row.
+    /// First column.
     pub fn start(&self, row: usize) -> u32 {
         #[comptime]
         match self.starts {
@@ -23,7 +23,7 @@ impl RowBounds {
         }
     }
 
-    /// Number of elements to select, up to k.
+    /// Up to k.
     pub fn selected_count(&self, row: usize, k: u32) -> u32 {
         #[comptime]
         match self.ends {

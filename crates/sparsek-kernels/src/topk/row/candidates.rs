@@ -1,5 +1,4 @@
-//! Selects from a list of the columns at or above a threshold; as `cube` does if the list is too
-//! short or overflows.
+//! Selects from columns listed at or above a threshold, or else as `cube`.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -82,7 +81,6 @@ fn write_selected<E: Element, I: Numeric>(
     }
 }
 
-/// For lists of elements above a threshold, or of a whole row.
 #[cube]
 fn select_in_list<E: Element>(
     list: &LoadedRow<E, Single>,
@@ -93,7 +91,7 @@ fn select_in_list<E: Element>(
     let mut bits = 0u32;
     let mut found = false.runtime();
     if comptime!(config.floats) {
-        // Above a threshold in the tail, values thin out like exponential ones.
+        // Tail values above a threshold thin out exponentially.
         let count = f32::cast_from(list.team.cols);
         let wanted = f32::cast_from(params.k);
         let mut normal = Normal {

@@ -1,4 +1,4 @@
-//! What each kernel is compiled for, besides dtypes and vector sizes.
+//! Compile keys of kernels.
 
 use crate::{
     primitives::team::TeamShape,
@@ -8,7 +8,7 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct MemoryConfig {
     pub search: SearchConfig,
-    /// `col_stride` differs from 1.
+    /// `col_stride` is not 1.
     pub strided: bool,
     pub values: bool,
     pub indices: bool,
@@ -21,19 +21,19 @@ pub(crate) struct MemoryConfig {
 pub(crate) struct RegisterConfig {
     pub search: SearchConfig,
     pub shape: TeamShape,
-    /// Searched as floats first: at most 32 bits, not `Precision`.
+    /// Searched as floats first.
     pub floats: bool,
     pub strided: bool,
     pub values: bool,
     pub indices: bool,
     pub dense: bool,
     pub ragged: bool,
-    /// Capacity of a list; 0 to write from registers.
+    /// Capacity; 0 writes from registers.
     pub listed: usize,
     pub quantized_midpoints: u32,
     /// None for index order.
     pub order: Option<SortConfig>,
-    /// Of a plane; 1 if a row takes several planes.
+    /// Per plane.
     pub rows: usize,
     pub cube_rows: usize,
 }
@@ -45,14 +45,13 @@ impl RegisterConfig {
     }
 }
 
-/// For kernels that list candidates, the columns at or above a threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct CandidateConfig {
     pub memory: MemoryConfig,
     pub floats: bool,
-    /// The sample or the delegates.
+    /// Sample, or delegates.
     pub sample: TeamShape,
-    /// What a plane reads at a time.
+    /// What a plane reads at once.
     pub part: TeamShape,
     pub list: TeamShape,
 }
@@ -72,16 +71,15 @@ pub(crate) struct SortConfig {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum SortKeys {
-    /// Distance from the least selected value, between bits if `bitwise`.
+    /// Distance from the least selected value, of bits if `bitwise`.
     Float { bitwise: bool },
-    /// Key of a 16-bit float, whose `zeros` lower bits as f32 are zero.
+    /// 16-bit float; its f32 ends in `zeros` zero bits.
     Half { zeros: u32 },
-    /// The two digits of an integer key.
     Word,
 }
 
 impl SortConfig {
-    /// None if k is too large for `lanes` units.
+    /// None for too large k.
     pub fn new(k: usize, lanes: u32, ragged: bool, keys: SortKeys) -> Option<SortConfig> {
         let items = k.next_power_of_two().div_ceil(lanes as usize);
         (items <= SORTED_ITEMS).then_some(SortConfig {
@@ -106,7 +104,7 @@ impl SortConfig {
         lanes.ilog2() + self.items.ilog2()
     }
 
-    /// Distances that fit beside a slot number and end below infinity.
+    /// Distances that fit beside a slot number.
     pub fn room(&self, lanes: u32) -> u32 {
         1 << (32 - self.bits(lanes)).min(30)
     }

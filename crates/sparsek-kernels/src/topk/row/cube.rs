@@ -1,4 +1,4 @@
-//! Routine `cube`: one cube per row, read in each pass. For very long rows, or without planes.
+//! Routine `cube`: one cube per row, read in each pass; for very long rows or without planes.
 
 use cubecl::{ir::ElemType, prelude::*};
 
@@ -117,7 +117,6 @@ impl<'a, E: Element> SearchRow<E> for CubeRow<'a, E> {
     }
 }
 
-/// Inclusive, called by all units.
 #[cube]
 fn scan(counts: &mut Shared<[u32]>, count: u32, #[comptime] units: u32) {
     let unit = UNIT_POS as usize;
@@ -137,7 +136,7 @@ fn scan(counts: &mut Shared<[u32]>, count: u32, #[comptime] units: u32) {
     }
 }
 
-/// Writes in index order, or the dense row. `units` is a power of two.
+/// `units` is a power of two.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn cube_select<E: Element, I: Numeric>(
     call: &mut MemoryCall<E, I>,
@@ -178,7 +177,6 @@ pub(super) fn select_in_memory<E: Element, I: Numeric>(
     place_elements::<E, I>(elements, output, &threshold, quota, row.cols, counts, units);
 }
 
-/// Writes what a threshold selects from the first `cols` elements.
 #[cube]
 pub(super) fn place_elements<E: Element, I: Numeric>(
     elements: &RowElements<E>,
@@ -193,7 +191,7 @@ pub(super) fn place_elements<E: Element, I: Numeric>(
     let mut totals = Cursor { above: 0, level: 0 };
     let mut tile = 0u32;
     while tile < cols {
-        // At most 1024 × 8 elements, so both counts fit in 16 bits.
+        // Counts up to 1024 × 8 fit 16 bits.
         let first = tile + UNIT_POS * CUBE_ITEMS;
         let mut own = Cursor { above: 0, level: 0 };
         for item in 0..CUBE_ITEMS {

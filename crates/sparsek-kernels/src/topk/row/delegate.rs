@@ -1,4 +1,4 @@
-//! Routine `delegate`: one plane per row, which reads the row twice.
+//! Routine `delegate`: one plane per row, read twice.
 //!
 //! ```text
 //! delegates <- the greatest element of each subrange
@@ -6,8 +6,8 @@
 //! list the columns at or above it, in index order; select from the list
 //! ```
 //!
-//! At least k elements reach the kth delegate, and hardly more: only a subrange with two of the k
-//! greatest adds one. Interleaved subranges suit sorted rows.
+//! At least k elements reach the kth delegate; only subranges with two of the k greatest add more.
+//! Interleaving suits sorted rows.
 #![allow(
     clippy::collapsible_if,
     clippy::manual_div_ceil,
@@ -32,7 +32,6 @@ use crate::{
     },
 };
 
-/// As [`sampled_select`](super::sampled::sampled_select), with a plane as cube.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn delegate_select<E: Element, I: Numeric, N: Size>(
     input: &[Vector<E, N>],
@@ -74,7 +73,7 @@ pub(crate) fn delegate_select<E: Element, I: Numeric, N: Size>(
     select_from_candidates::<E, I>(elements, &mut output, &columns, listed, config);
 }
 
-/// The ordered key, except that NaN get any keys at their end and -0 precedes 0.
+/// Like the ordered key, but NaN keys vary and -0 precedes 0.
 #[cube]
 fn quick_key<E: Element>(value: E, #[comptime] config: CandidateConfig) -> E::Key {
     if comptime!(config.floats) {
@@ -101,7 +100,7 @@ fn settled<E: Element>(quick: E::Key, #[comptime] config: CandidateConfig) -> E:
     }
 }
 
-/// Every element from `floor` on reaches it.
+/// All elements at or above `floor` reach it.
 #[cube]
 fn loosened<E: Element>(floor: E::Key, #[comptime] config: CandidateConfig) -> E::Key {
     if comptime!(config.floats) {
@@ -111,7 +110,6 @@ fn loosened<E: Element>(floor: E::Key, #[comptime] config: CandidateConfig) -> E
         if comptime!(largest) {
             bound
         } else {
-            // NaN come last, with any keys.
             select(floor <= !E::Key::cast_from(NAN), E::Key::min_value(), bound)
         }
     } else {
@@ -119,7 +117,6 @@ fn loosened<E: Element>(floor: E::Key, #[comptime] config: CandidateConfig) -> E
     }
 }
 
-/// A unit holds neighboring subranges; units interleave loads.
 #[cube]
 fn delegates<E: Element, N: Size>(
     source: &RowSource<E, N>,
@@ -180,7 +177,6 @@ fn delegates<E: Element, N: Size>(
 #[derive(CubeType)]
 struct CandidateLister<E: Element> {
     floor: E::Key,
-    /// Lower quick keys are skipped.
     bound: E::Key,
     k: u32,
     totals: Cursor,
@@ -190,7 +186,6 @@ struct CandidateLister<E: Element> {
 
 #[cube]
 impl<E: Element> CandidateLister<E> {
-    /// All elements above the threshold and the first k level with it, in index order.
     fn list<N: Size>(&mut self, source: &RowSource<E, N>, columns: &mut Shared<[u32]>) {
         let cols = source.layout.cols;
         let width = N::value().comptime();
@@ -278,7 +273,6 @@ impl<E: Element> CandidateLister<E> {
             cursor.level += select(is_level, 1u32, 0u32);
         }
         self.totals.skip(all);
-        // Enough are level with the floor.
         let next = loosened::<E>(self.floor + E::Key::new(1), self.config);
         let full = self.totals.level >= self.k && next > self.bound;
         self.bound = select(full, next, self.bound);

@@ -1,4 +1,4 @@
-//! Routine `filter`: several cubes per row, which read it once. Two launches:
+//! Routine `filter`: several cubes per row, read once. Two launches:
 //!
 //! ```text
 //! floors: floor of a row <- a threshold of a sample, with a margin
@@ -6,10 +6,9 @@
 //!         the last tile of a row to arrive selects from the list
 //! ```
 //!
-//! Tiles append in any order and note where; the list is read in index order, so scheduling changes
-//! no result. Too few elements above the floor mean that many equal it: then the first tiles are
-//! read again, until they hold enough equal ones. One cube reads a short row whole. If a sample
-//! misleads, the last tile selects as `cube` does.
+//! Lists are read in index order, so scheduling changes no result. Too few elements above the floor
+//! mean that many equal it: the first tiles are reread until they hold enough. If a sample
+//! misleads, the last tile selects as `cube`.
 
 use cubecl::{ir::ElemType, prelude::*};
 
@@ -33,14 +32,13 @@ use crate::{
     },
 };
 
-/// Words of a tile in the table: its first place in the list, elements above the floor, level.
+/// Per tile: list place, elements above the floor, level.
 pub(super) const TILE_WORDS: usize = 3;
-/// Entries of a row among the floors: the floor, its kind.
 pub(super) const FLOOR_WORDS: usize = 2;
 
 const KEY: u32 = 0;
 const FLOAT: u32 = 1;
-/// Without a list: one cube reads the row whole.
+/// One cube reads the whole row.
 const NONE: u32 = 2;
 
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
@@ -48,16 +46,15 @@ const NONE: u32 = 2;
 pub(crate) struct FilterSizes {
     /// Of the longest row.
     pub tiles: u32,
-    /// Of a row's list.
+    /// Per list.
     pub capacity: u32,
 }
 
-/// How rows are cut into tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Tiling {
-    /// Loads of a whole cube in a tile.
+    /// Cube-wide loads per tile.
     pub steps: u32,
-    /// Of the longest row, rounded up to compile few kernels.
+    /// Of the longest row, rounded up.
     pub max_tiles: usize,
 }
 
@@ -67,7 +64,6 @@ impl Tiling {
     }
 }
 
-/// The lists of all rows, and where tiles wrote.
 #[derive(CubeType, CubeLaunch)]
 pub(crate) struct Lists<E: Element> {
     table: &'static mut [u32],
@@ -76,7 +72,6 @@ pub(crate) struct Lists<E: Element> {
     sizes: FilterSizes,
 }
 
-/// Writes the floors and clears the counters, one cube per row.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn write_floors<E: Element, N: Size>(
     input: &[Vector<E, N>],
@@ -118,11 +113,8 @@ pub(crate) fn write_floors<E: Element, N: Size>(
     }
 }
 
-/// Lists the elements of a tile, one cube per tile; the last of a row selects. Writes in index
-/// order, or into a dense row of zeros.
-///
-/// `counters` are zero: the length of each list, then the tiles that have arrived. Needs storage
-/// visible to other cubes after [`sync_storage`].
+/// Dense rows and `counters` (list lengths, then arrived tiles) begin at zero. Other cubes must see
+/// storage after [`sync_storage`].
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn filter_select<E: Element, I: Numeric, N: Size>(
     input: &[Vector<E, N>],
@@ -171,7 +163,7 @@ pub(crate) fn filter_select<E: Element, I: Numeric, N: Size>(
         }
     } else {
         list.append::<N>(input, elements, number, &counters[row], lists, &mut keys);
-        // A cube that sees the arrival sees the list.
+        // Cubes that see the arrival see the list.
         sync_storage();
         if UNIT_POS == 0 {
             let earlier = counters[layout.rows + row].fetch_add(1u32);
@@ -189,14 +181,12 @@ pub(crate) fn filter_select<E: Element, I: Numeric, N: Size>(
     }
 }
 
-/// The list of a row, and what its elements reach.
 #[derive(CubeType, Clone, Copy)]
 struct TileList<E: Element> {
     row: usize,
     kind: u32,
     floor: E::Key,
     request: RowRequest,
-    /// Elements before the row that its first load holds.
     head: u32,
     sizes: FilterSizes,
     #[cube(comptime)]
@@ -207,7 +197,6 @@ struct TileList<E: Element> {
 
 #[cube]
 impl<E: Element> TileList<E> {
-    /// Position of a tile in the table.
     fn entry(&self, tile: u32) -> usize {
         (self.row * self.sizes.tiles as usize + tile as usize) * TILE_WORDS
     }
@@ -243,7 +232,6 @@ impl<E: Element> TileList<E> {
         let (strided, search) = comptime!((memory.strided, memory.search));
         let source = RowSource::<E, N>::of_request(input, self.row, &self.request, strided, search);
         let cols = source.layout.cols;
-        // Planes read neighboring parts of the tile.
         let tile = number * comptime!(self.tiling.cols(units));
         let own = tile + UNIT_POS_Y * comptime!(step_cols * steps);
         let mut words = Shared::<[u32]>::new_slice(comptime!((units * steps) as usize));
@@ -299,7 +287,6 @@ impl<E: Element> TileList<E> {
         if UNIT_POS == 0 {
             place = listed.fetch_add(count);
         }
-        // Columns in order, so that stores are of neighbors. Longer lists than fit are not read.
         let capacity = comptime!(self.config.capacity() as u32);
         #[unroll]
         for step in 0..comptime!(steps as usize) {
@@ -398,7 +385,6 @@ impl<E: Element> TileList<E> {
                     slot += comptime!(LIST_AHEAD as u32 * units);
                 }
             } else {
-                // The tiles that hold the first equal elements, then the rest of the list.
                 let quota = k - above;
                 let mut low = 0u32;
                 let mut high = tiles;
@@ -425,7 +411,6 @@ impl<E: Element> TileList<E> {
         }
     }
 
-    /// Reads the list as it lies in memory, and puts its keys in index order.
     fn load_keys(
         &self,
         row: &RowElements<E>,
@@ -516,7 +501,6 @@ impl<E: Element> TileList<E> {
         }
     }
 
-    /// The candidate at a position in index order.
     fn candidate(
         &self,
         row: &RowElements<E>,
@@ -529,7 +513,6 @@ impl<E: Element> TileList<E> {
         if self.kind == NONE {
             candidate.value = row.value(position);
         } else {
-            // The last tile that starts at or before the position.
             let mut low = 0u32;
             let mut high = tiles;
             while high - low > 1 {
@@ -546,7 +529,6 @@ impl<E: Element> TileList<E> {
     }
 }
 
-/// Replaces the first `k` keys by the positions of the selected ones, in order.
 #[cube]
 fn keep_selected<E: Element>(
     keys: &mut Shared<[E::Key]>,
@@ -574,7 +556,7 @@ fn keep_selected<E: Element>(
         }
         let counts = Cursor { above: above.count_ones(), level: level.count_ones() };
         let packed = counts.packed();
-        // Waits for all units, so that slots, which never pass their positions, are free.
+        // Waits for all units; slots never pass positions.
         let mut cursor = totals.after(team.prefix_sum(packed));
         let mut rest = above | level;
         while rest != 0 {
@@ -609,20 +591,17 @@ impl<E: Element> Candidate<E> {
     }
 }
 
-/// Elements above the floor and level with it in the tiles before.
 #[derive(CubeType)]
 struct CountsBefore {
     above: Shared<[u32]>,
     level: Shared<[u32]>,
-    /// From a position in index order to a place in the list, modulo 2^32.
+    /// Index-order position to list place, modulo 2^32.
     shift: Shared<[u32]>,
 }
 
-/// The keys of a list.
 #[derive(CubeType)]
 struct ListRow<E: Element> {
     keys: Shared<[E::Key]>,
-    /// With the length as `cols`.
     team: Team,
     #[cube(comptime)]
     units: u32,
@@ -630,7 +609,6 @@ struct ListRow<E: Element> {
 
 #[cube]
 impl<E: Element> ListRow<E> {
-    /// The key of a load of a round that starts at `position`, or `other` past the end.
     fn key(&self, position: u32, #[comptime] load: usize, other: E::Key) -> E::Key {
         let own = position + comptime!(load as u32 * self.units);
         let inside = min(own, self.team.cols - 1);

@@ -33,7 +33,6 @@ impl Job<'_> {
         let sample = self.team(plan.units, width, FILTER_SAMPLE_ITEMS, true);
         let part = self.team(self.plane_size(), width, TILE_ITEMS, false);
         let list = self.team(plan.units, 1, plan.list_items, false);
-        // Longer tiles cost less each; few rows need all units.
         let steps = input.cols.div_ceil(plan.units as usize * TILE_ITEMS);
         let busy = BUSY_TILES * multiprocessors(client);
         let per_tile = (input.rows * steps / busy).clamp(1, TILE_STEPS);
@@ -83,7 +82,7 @@ impl Job<'_> {
             argument(&columns, "columns", U32, counts[3])?,
             sizes(),
         );
-        // SAFETY: as above; lists are written below their capacity, and k elements or a dense row.
+        // SAFETY: as above; lists are written below capacity, outputs inside rows.
         unsafe {
             filter_select::launch_unchecked::<E>(
                 client,

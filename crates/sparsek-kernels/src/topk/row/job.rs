@@ -1,4 +1,4 @@
-//! A checked request and its kernel arguments.
+//! Checked request and its kernel arguments.
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
@@ -26,7 +26,7 @@ pub(crate) struct Job<'a> {
     pub input: &'a Rows,
     pub options: &'a TopkOptions,
     pub index: ElemType,
-    /// Spreads few rows over idle units; forced routines do not, so that they are comparable.
+    /// Spreads few rows over idle units; off to compare routines.
     pub spread: bool,
 }
 
@@ -65,7 +65,6 @@ impl Job<'_> {
         self.input.rows * self.options.k
     }
 
-    /// Placeholders if not asked for.
     pub(super) fn outputs(&self, target: &Target) -> Result<(BufferArg, BufferArg), KernelError> {
         let dtype = self.input.dtype;
         let indices = |handle: Option<&Handle>| match handle {

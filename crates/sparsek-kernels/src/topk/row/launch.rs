@@ -1,4 +1,4 @@
-//! Shapes, grids and arguments of each routine.
+//! Launch settings of routines.
 
 use std::cmp::Reverse;
 
@@ -51,7 +51,7 @@ struct RegisterPlan {
 }
 
 impl Job<'_> {
-    /// The output is in index order unless [`Job::orders`].
+    /// In index order unless [`Job::orders`].
     pub fn select(&self, routine: Routine, target: Target) -> Result<(), KernelError> {
         with_element!(self.input.dtype, E => match routine {
             Routine::Plane | Routine::Block => self.registers::<E>(routine, target),
@@ -68,7 +68,6 @@ impl Job<'_> {
         !self.options.sorted || (in_registers && self.register_plan(routine, false).order.is_some())
     }
 
-    /// `dense`: for dense rows, which need no list.
     fn register_plan(&self, routine: Routine, dense: bool) -> RegisterPlan {
         let plane = self.plane_size();
         let shape = if routine == Routine::Plane { self.plane_shape() } else { self.block_shape() };
@@ -141,8 +140,7 @@ impl Job<'_> {
                 _ => self.packed_f16::<E, half::bf16>(&plan, config, values, indices),
             };
         }
-        // SAFETY: `argument` checks rows, strides and lengths; the kernel reads inside rows and
-        // writes at most k or cols elements a row.
+        // SAFETY: `argument` checks rows, strides and lengths; the kernel stays inside rows.
         unsafe {
             register_select::launch_unchecked::<E>(
                 self.client,
@@ -160,7 +158,6 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// All but the last of many, if codes can distinguish them.
     fn quantized_midpoints(&self) -> u32 {
         match self.options.method {
             Method::EarlyStop(midpoints) if midpoints > COUNTED_MIDPOINTS => {
@@ -217,7 +214,6 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// Few rows get more units, which shortens their search and their kernels.
     fn team_units(&self) -> u32 {
         let units = |items: usize| self.input.cols.div_ceil(items).next_power_of_two();
         let idle = BUSY_UNITS * multiprocessors(self.client) / self.input.rows.max(1);
@@ -254,7 +250,6 @@ impl Job<'_> {
         }
     }
 
-    /// None for keys above 32 bits.
     fn keys(&self) -> Option<SortKeys> {
         match self.input.dtype {
             ElemType::Float(FloatKind::F32) => {
@@ -294,7 +289,6 @@ impl Job<'_> {
         ))
     }
 
-    /// A team that reads `items` per unit.
     pub(super) fn team(
         &self,
         lanes: u32,
@@ -344,7 +338,7 @@ impl Job<'_> {
             normal_launch(plan.rank + plan.slack / 2, units as usize * plan.sample_items),
             spacing as u32,
         );
-        // SAFETY: as in `registers`; sampled and listed columns lie inside the row.
+        // SAFETY: as in `registers`; columns lie inside.
         unsafe {
             sampled_select::launch_unchecked::<E>(
                 self.client,
@@ -370,7 +364,7 @@ impl Job<'_> {
         let part = self.team(plane, width, width, false);
         let list = self.team(plane, 1, DELEGATE_LIST_ITEMS, false);
         let (grid, config) = self.candidates(&target, sample, part, list)?;
-        // SAFETY: as in `registers`; listed columns lie inside the row.
+        // SAFETY: as in `registers`; columns lie inside.
         unsafe {
             delegate_select::launch_unchecked::<E>(
                 self.client,

@@ -1,4 +1,4 @@
-//! Where rows lie in memory, and what is selected from them.
+//! Row layouts and requests.
 
 use cubecl::prelude::*;
 
@@ -23,7 +23,6 @@ pub(super) fn element_offset(column: u32, layout: &RowLayout, #[comptime] stride
     if strided { column * layout.col_stride } else { column }
 }
 
-/// Offset of an element of a row.
 #[cube]
 pub(super) fn row_start(
     row: usize,
@@ -37,11 +36,11 @@ pub(super) fn row_start(
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(super) struct RowRequest {
-    /// `cols` counts elements that exist.
+    /// `cols` counts existing elements.
     pub layout: RowLayout,
-    /// Column of the first element; others count from it.
+    /// First column; others count from it.
     pub first: u32,
-    /// `k` counts elements to select.
+    /// `k` counts selected elements.
     pub params: SearchParams,
     pub cols: u32,
     pub slots: u32,
@@ -92,7 +91,7 @@ impl RowRequest {
         }
     }
 
-    /// With `k` at least 1.
+    /// `k` at least 1.
     pub fn search(&self) -> SearchParams {
         SearchParams {
             k: max(self.params.k, 1),
@@ -102,7 +101,6 @@ impl RowRequest {
     }
 }
 
-/// A row in memory, by elements.
 #[derive(CubeType)]
 pub(super) struct RowElements<'a, E: Element> {
     elements: &'a [E],
@@ -134,7 +132,6 @@ impl<'a, E: Element> RowElements<'a, E> {
     }
 }
 
-/// Arguments of kernels whose rows do not lie in registers.
 #[derive(CubeType, CubeLaunch)]
 pub(crate) struct MemoryCall<E: Element, I: Numeric> {
     pub elements: &'static [E],
@@ -163,7 +160,6 @@ impl<E: Element, I: Numeric> MemoryCall<E, I> {
     }
 }
 
-/// Where elements of such a row go.
 #[derive(CubeType)]
 pub(super) struct MemoryOutput<'a, E: Numeric, I: Numeric> {
     values: &'a mut [E],
@@ -176,7 +172,7 @@ pub(super) struct MemoryOutput<'a, E: Numeric, I: Numeric> {
 
 #[cube]
 impl<'a, E: Numeric, I: Numeric> MemoryOutput<'a, E, I> {
-    /// Fills the dense row around its elements and the empty slots.
+    /// Fills empty slots and rest of dense rows.
     pub fn pad(&mut self, unit: u32, units: u32) {
         let request = self.request;
         if comptime!(self.config.dense) {
@@ -212,7 +208,7 @@ impl<'a, E: Numeric, I: Numeric> MemoryOutput<'a, E, I> {
         self.values[target] = value;
     }
 
-    /// The selected element of a slot; the value unless the row is dense.
+    /// Writes a slot; the value unless dense.
     pub fn set(&mut self, slot: u32, value: E, column: u32) {
         self.put(slot, value, I::cast_from(self.request.first + column));
     }

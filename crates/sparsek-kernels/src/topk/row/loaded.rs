@@ -1,4 +1,4 @@
-//! The elements of a row, or of a part of one, in the registers of a team.
+//! A row or part in registers.
 
 use cubecl::prelude::*;
 
@@ -12,13 +12,12 @@ use crate::{
     },
 };
 
-/// A row in memory, or its rest, by vectors.
 #[derive(CubeType)]
 pub(super) struct RowSource<'a, E: Element, N: Size> {
     input: &'a [Vector<E, N>],
     start: usize,
     pub layout: RowLayout,
-    /// Elements before the row that its first load holds.
+    /// Elements before the row in its first load.
     pub head: u32,
     #[cube(comptime)]
     strided: bool,
@@ -40,7 +39,7 @@ impl<'a, E: Element, N: Size> RowSource<'a, E, N> {
         RowSource::<'a, E, N> { input, start, layout, head: 0u32, strided, search }
     }
 
-    /// The columns of a request, from the load that holds the first one.
+    /// Starts at the first column's load.
     pub fn of_request(
         input: &'a [Vector<E, N>],
         row: usize,
@@ -60,7 +59,7 @@ impl<'a, E: Element, N: Size> RowSource<'a, E, N> {
         RowSource::<'a, E, N> { input, start, layout, head, strided, search }
     }
 
-    /// Whether the element at a column, counted from the first load, is one of the row.
+    /// `column` counts from the first load.
     pub fn holds(&self, column: u32) -> bool {
         column >= self.head && column < self.layout.cols
     }
@@ -127,8 +126,7 @@ impl<E: Element, N: Size> LoadedRow<E, N> {
         self.vectors[comptime!(item / width)].extract(comptime!(item % width))
     }
 
-    /// Items past the end get the least key and come last, so they are never selected. `opaque`
-    /// shuffles keys, or compilers keep the values behind them.
+    /// Never selects items past the end. `opaque` shuffles keys, or compilers keep the values.
     pub fn keys(&self, #[comptime] opaque: bool) -> KeyRow<E> {
         let mut keys = Sequence::<E::Key>::new();
         #[unroll]
@@ -143,7 +141,7 @@ impl<E: Element, N: Size> LoadedRow<E, N> {
         }
     }
 
-    /// For floats of at most 32 bits.
+    /// Floats up to 32 bits.
     pub fn singles(&self) -> RegisterRow<f32> {
         let mut items = Sequence::<f32>::new();
         #[unroll]

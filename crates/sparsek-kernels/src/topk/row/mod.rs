@@ -1,6 +1,6 @@
 //! Selection from rows. `plane` and `block` hold a row in [`register`]s, or as [`packed_f16`];
-//! [`delegate`] and [`sampled`] read it twice and once, with a plane and a cube; [`filter`] reads
-//! it once with several cubes; [`cube`], [`unit`] and [`radix_select`] read it in each pass.
+//! [`delegate`] reads it twice, [`sampled`] and [`filter`] once; [`cube`], [`unit`] and
+//! [`radix_select`] in each pass.
 
 pub(super) mod bounds;
 mod candidates;
@@ -60,8 +60,7 @@ pub(crate) fn topk_rows(
     if job.orders(routine) { Ok(Selected { values, indices }) } else { job.order(values, indices) }
 }
 
-/// Sorts whole rows, k = `cols`: values and indices, or indices alone. None where another path
-/// sorts them.
+/// None where another path sorts.
 pub(crate) fn sort_whole_rows(
     client: &Client,
     input: &Rows,

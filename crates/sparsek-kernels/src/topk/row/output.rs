@@ -1,5 +1,4 @@
-//! Writes the selected elements of a row in registers: directly, as a dense row, or through a list
-//! in shared memory, which coalesces writes.
+//! Writes a register row: directly, dense, or through a coalescing list in shared memory.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -21,7 +20,6 @@ use crate::{
     topk::{key::Element, options::MethodKind},
 };
 
-/// Both slices begin at the row.
 #[derive(CubeType)]
 pub(super) struct RowOutput<'a, E: Element, I: Numeric, V: Size, W: Size> {
     values: &'a mut [Vector<E, V>],
@@ -58,7 +56,6 @@ impl<'a, E: Element, I: Numeric, V: Size, W: Size> RowOutput<'a, E, I, V, W> {
         }
     }
 
-    /// Early stop writes only the first k at or above the threshold.
     fn is_written(
         &self,
         selected: &SelectedItems,
@@ -162,7 +159,7 @@ impl<'a, E: Element, I: Numeric, V: Size, W: Size> RowOutput<'a, E, I, V, W> {
         own * comptime!(self.config.list_length() as u32)
     }
 
-    /// Lists the selected columns; returns the start of the list.
+    /// Returns the list's start.
     pub fn list(&self, team: &Team, selected: &SelectedItems, columns: &mut Shared<[u32]>) -> u32 {
         let width = comptime!(self.config.shape.width);
         let list = self.list_start(team);

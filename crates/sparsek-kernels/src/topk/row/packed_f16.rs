@@ -1,10 +1,7 @@
-//! Rows of 16-bit floats, two to a register: half the instructions of [`super::register`], twice
-//! the rows per plane.
+//! Rows of 16-bit floats, two to a register.
 //!
-//! A unit holds 64 items in two halves. Item i of a half is in the upper bits of a word, item i +
-//! 16 in the lower: shifted together, signs of differences are in index order. Guesses as in
-//! [`gaussian`](crate::topk::threshold::gaussian); planes with an unsettled row fall back to
-//! [`super::register`].
+//! A unit holds 64 items in two halves. A word has item i of a half above item i + 16, so signs
+//! shift into index order. Unsettled planes fall back to [`super::register`].
 
 use cubecl::{ir::ElemType, prelude::*};
 
@@ -45,7 +42,6 @@ impl RegisterConfig {
     }
 }
 
-/// `words` are the elements two at a time, `F` their dtype.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn packed_select<E: Element, F: Float, I: Numeric, N: Size, V: Size, W: Size>(
     words: &[Vector<u32, Const<4>>],
@@ -58,7 +54,7 @@ pub(crate) fn packed_select<E: Element, F: Float, I: Numeric, N: Size, V: Size, 
     let plane = CUBE_POS * CUBE_DIM_Y as usize + UNIT_POS_Y as usize;
     let first = plane * comptime!(paired.rows);
     let row = first + (UNIT_POS_X / comptime!(paired.shape.lanes)) as usize;
-    // Whole planes leave, never a part. Spare teams rewrite the last row.
+    // As in `register_select`.
     if plane_all(row >= layout.rows) {
         terminate!();
     }
@@ -96,7 +92,6 @@ pub(crate) fn packed_select<E: Element, F: Float, I: Numeric, N: Size, V: Size, 
                 + half * comptime!(config.rows)
                 + (UNIT_POS_X / comptime!(config.shape.lanes)) as usize;
             call.select(min(row, layout.rows - 1), config);
-            // Both lists take the same slots.
             sync_plane();
         }
     }
@@ -110,7 +105,7 @@ type Bytes = Vector<u8, Const<4>>;
 
 const BYTE_SIGNS: u32 = 0x8080_8080;
 const SIGNS: u32 = 0x8000_8000;
-/// Standard over mean absolute deviation of normal values.
+/// Standard over mean absolute deviation.
 const DEVIATION: f32 = 1.253_314_1;
 
 /// Greater items are wanted.
@@ -120,7 +115,7 @@ pub(super) struct PackedRow<H: Float> {
     team: Team,
 }
 
-/// The first item of each half is in bit 31.
+/// Bit 31 is the first item.
 #[derive(CubeType, CubeTypeMut, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(super) struct PackedBits {
@@ -198,7 +193,6 @@ impl<H: Float> PackedRow<H> {
             let near = bracket.inside(single + missed * slope);
             let mut next = H::cast_from(select(step == 0, near, bracket.rooted(wanted)));
             if step >= PACKED_TIES {
-                // The ends may be neighbors, both counted.
                 let middle = H::cast_from(0.5 * bracket.low + 0.5 * bracket.high);
                 let single = f32::cast_from(middle);
                 let counted = bracket.low_count < f32::cast_from(self.team.cols)
@@ -224,7 +218,6 @@ impl<H: Float> PackedRow<H> {
         Model { mean, spread: select(spread < infinite, spread, infinite) }
     }
 
-    /// Of the items, or if `away` of their distances from `value`.
     fn sum(&self, value: H, #[comptime] away: bool) -> f32 {
         let offset = PackedPair::<H>::new(H::from_int(0) - value);
         let mut sums = Array::<PackedPair<H>>::new(4usize);
@@ -250,7 +243,7 @@ impl<H: Float> PackedRow<H> {
     }
 
     fn bits(&self, value: H) -> PackedBits {
-        // Not `-value`: for minus zero, the sign of zero would pass for that of a difference.
+        // Not `-value`: minus zero's sign would pass for a difference's.
         let offset = PackedPair::<H>::new(H::from_int(0) - value);
         let first = self.misses(offset, 0usize);
         let second = self.misses(offset, 1usize);
@@ -278,7 +271,6 @@ impl<H: Float> PackedRow<H> {
         self.team.sum::<u32>(bits.first.count_ones() + bits.second.count_ones())
     }
 
-    /// From a value at most one element off, or two neighbors around the threshold.
     fn select_exactly(
         &self,
         value: H,
@@ -291,7 +283,7 @@ impl<H: Float> PackedRow<H> {
         let mut valid = settled && reach.total == k;
         let missed = settled && reach.total != k;
         if plane_any(missed) {
-            // Too few: take the first of the greatest others. Too many: drop the last of the least.
+            // Too few: take the first greatest other. Too many: drop the last least.
             let few = reach.total < k;
             let room = max(reach.total, k) - min(reach.total, k);
             let single = room == 1;
@@ -300,7 +292,7 @@ impl<H: Float> PackedRow<H> {
             let sign = select(few, H::from_int(-1), H::from_int(1));
             let distance = self.nearest(from, sign);
             let nearest = from + distance * sign;
-            // Then exact; else the next values may pass for the nearest.
+            // Else the next value may pass for the nearest.
             let exact = distance <= H::abs(from) * H::new(0.5);
             let next = half::<H>(next_above(bits_of::<H>(nearest)));
             let next = select(few, nearest, next);
@@ -346,7 +338,7 @@ impl<H: Float> PackedRow<H> {
         }
     }
 
-    /// Takes `reached`, then the first of `others`; or vice versa unless `few`. k in all.
+    /// `reached`, then the first `others`; reversed unless `few`.
     fn take_first(
         &self,
         reached: &PackedBits,
@@ -370,7 +362,6 @@ impl<H: Float> PackedRow<H> {
     fn nearest(&self, from: H, sign: H) -> H {
         let signs = PackedPair::<H>::new(sign);
         let offset = PackedPair::<H>::new(H::from_int(0) - from * sign);
-        // As integers, distances to the other side exceed all others.
         let mut least = Vector::<u16, Const<2>>::new(u16::MAX);
         #[unroll]
         for word in 0..WORDS {

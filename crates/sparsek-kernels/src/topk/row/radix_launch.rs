@@ -26,14 +26,12 @@ use crate::{
 
 const U32: ElemType = ElemType::UInt(UIntKind::U32);
 
-/// What to sort: `rows`, and the columns of their elements unless these count up.
 struct Unsorted<'a> {
     rows: Rows,
     indices: Option<&'a Handle>,
 }
 
 impl Job<'_> {
-    /// Sorts selected elements. None where the device cannot.
     pub(super) fn radix_sort<E: Element>(
         &self,
         values: &Handle,
@@ -44,7 +42,7 @@ impl Job<'_> {
         self.sort_rows::<E>(&Unsorted { rows, indices: Some(indices) }, true)
     }
 
-    /// Sorts the input, all of whose elements are selected. None where the device cannot.
+    /// None where the device cannot.
     pub fn sort_input(&self, values: bool) -> Result<Option<Selected>, KernelError> {
         let input = Unsorted { rows: self.input.clone(), indices: None };
         with_element!(self.input.dtype, E => self.sort_rows::<E>(&input, values))
@@ -134,7 +132,7 @@ impl Job<'_> {
         let per_tile = || Grid::new(client, rows * tiles, dim, count.max(digits * tiles));
 
         let grid = per_element()?;
-        // SAFETY: as in `sort_tiles`; each unit writes the key of an element.
+        // SAFETY: as in `sort_tiles`; each unit writes one key.
         unsafe {
             write_keys::launch_unchecked::<E>(
                 client,
@@ -154,7 +152,7 @@ impl Job<'_> {
                 TiledRowsLaunch::new(rows, cols as u32, tiles as u32, shift)
             };
             let grid = per_tile()?;
-            // SAFETY: cubes read inside their tile; each unit writes the count of its digit.
+            // SAFETY: cubes read inside tiles; each unit writes one count.
             unsafe {
                 count_digits::launch_unchecked::<E::Key>(
                     client,
@@ -169,7 +167,7 @@ impl Job<'_> {
             }
             let cubes = digits.div_ceil(config.planes() as usize);
             let grid = Grid::new(client, cubes, dim, digits * tiles)?;
-            // SAFETY: a plane reads and writes the counts of a digit below `digits`.
+            // SAFETY: a plane stays inside the counts of a digit.
             unsafe {
                 sum_counts::launch_unchecked(
                     client,
@@ -190,7 +188,7 @@ impl Job<'_> {
             let earlier = (kind != Pass::First).then(|| place_argument(&places[0])).transpose()?;
             let later = (kind != Pass::Last).then(|| key_argument(&keys[1])).transpose()?;
             let grid = per_tile()?;
-            // SAFETY: the counts of all tiles make targets a permutation of each row.
+            // SAFETY: counts make targets a permutation of each row.
             unsafe {
                 scatter_digits::launch_unchecked::<E::Key>(
                     client,

@@ -1,7 +1,6 @@
-//! Routine `radix`: a cube per row, read once per digit of 11 bits and once to write.
+//! Routine `radix`: a cube per row, read once per 11-bit digit and once to write.
 //!
-//! The radix selection of PyTorch, for comparison: three counts for keys of 32 bits, whatever the
-//! values. The search ends early once all keys of a bin are selected. No dispatch chooses it.
+//! PyTorch's radix selection, for comparison; no dispatch chooses it.
 
 use cubecl::{ir::ElemType, prelude::*};
 
@@ -50,7 +49,6 @@ impl<'a, E: Element> KeySet<E::Key> for RowKeys<'a, E> {
     }
 }
 
-/// Writes in index order, or the dense row.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn radix_select<E: Element, I: Numeric>(
     call: &mut MemoryCall<E, I>,

@@ -1,4 +1,4 @@
-//! Sorts rows by digits of [`DIGIT_BITS`], the least significant first.
+//! Sorts rows by digits of [`DIGIT_BITS`], least significant first.
 //!
 //! ```text
 //! per digit: count each digit in each tile of a row
@@ -6,11 +6,10 @@
 //!            move each element to the start + its rank among equal digits of the tile
 //! ```
 //!
-//! Every pass is stable, so equal values keep their order. A row that fits into a tile stays in
-//! shared memory: one launch. Longer rows take three launches per digit, and two more. Units of a
-//! plane find equal digits by ballots, so neither atomics nor scheduling matter.
+//! Every pass is stable. Rows that fit a tile take one launch; longer ones three per digit, and two
+//! more. Ballots find equal digits, without atomics.
 //!
-//! Keys are inverted: the best sorts first. Ragged rows end with the greatest key.
+//! Keys are inverted: the best sort first. Ragged rows end with the greatest key.
 
 use cubecl::{ir::ElemType, prelude::*};
 
@@ -26,22 +25,21 @@ use crate::{
     },
 };
 
-/// A unit per digit.
 const UNITS: u32 = RADIX_UNITS;
 pub(super) const DIGITS: u32 = UNITS;
 pub(super) const DIGIT_BITS: u32 = DIGITS.ilog2();
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct RadixConfig {
-    /// Units of a plane, at most 32.
+    /// At most 32.
     pub plane: u32,
     /// Per unit.
     pub items: usize,
     pub largest: bool,
-    /// Keys of 16 bits.
+    /// 16-bit keys.
     pub short: bool,
     pub strided: bool,
-    /// Writes values too.
+    /// Writes values.
     pub values: bool,
 }
 
@@ -59,7 +57,6 @@ impl RadixConfig {
     }
 }
 
-/// The rows to sort: all of the input, or selected elements with their `indices`.
 #[derive(CubeType, CubeLaunch)]
 pub(super) struct UnsortedRows<E: Element, I: Numeric> {
     values: &'static [E],
@@ -88,7 +85,6 @@ impl<E: Element, I: Numeric> UnsortedRows<E, I> {
         self.bounds.selected_count(row, self.layout.cols)
     }
 
-    /// The greatest from `filled` on.
     fn key(&self, row: usize, place: u32, filled: u32, #[comptime] config: RadixConfig) -> E::Key {
         let mut key = E::Key::max_value();
         if place < filled {
@@ -105,12 +101,12 @@ impl<E: Element, I: Numeric> UnsortedRows<E, I> {
     }
 }
 
-/// Elements of a cube in index order: by plane, item, unit of the plane.
+/// Index order: plane, item, unit.
 #[derive(CubeType)]
 struct Tile<K: Int> {
     keys: Array<K>,
     places: Array<u32>,
-    /// Of each digit, per plane; then where its elements start.
+    /// Counts, then starts.
     counts: Shared<[u32]>,
     #[cube(comptime)]
     config: RadixConfig,
@@ -132,12 +128,11 @@ impl<K: Int> Tile<K> {
         (UNIT_POS_Y * items + comptime!(item as u32)) * comptime!(self.config.plane) + UNIT_POS_X
     }
 
-    /// Index into `counts` of an item's digit in its plane.
     fn slot(&self, #[comptime] item: usize, shift: u32) -> u32 {
         UNIT_POS_Y * DIGITS + digit_of::<K>(self.keys[item], shift)
     }
 
-    /// Ranks of the items among equal digits of their plane; fills `counts`.
+    /// Fills `counts`.
     fn rank(&self, shift: u32) -> Array<u32> {
         let mut counts = self.counts.clone();
         let mut ranks = Array::<u32>::new(comptime!(self.config.items));
@@ -164,7 +159,7 @@ impl<K: Int> Tile<K> {
         ranks
     }
 
-    /// Of the digit of this unit, and makes `counts` relative to its first plane.
+    /// Makes `counts` relative to the first plane.
     fn total(&self) -> u32 {
         let mut counts = self.counts.clone();
         let mut total = 0u32;
@@ -178,7 +173,7 @@ impl<K: Int> Tile<K> {
         total
     }
 
-    /// Turns `counts` into starts in the tile. Returns that of the digit of this unit.
+    /// Turns `counts` into starts.
     fn start(&self) -> u32 {
         let mut counts = self.counts.clone();
         let total = self.total();
@@ -192,7 +187,6 @@ impl<K: Int> Tile<K> {
         start
     }
 
-    /// Moves the items by a digit within the tile.
     fn move_by_digit(&mut self, shift: u32, ranks: &Array<u32>, scratch: &Scratch<K>) {
         let (mut keys, mut places) = (scratch.keys.clone(), scratch.places.clone());
         #[unroll]
@@ -211,7 +205,6 @@ impl<K: Int> Tile<K> {
     }
 }
 
-/// The tile in shared memory.
 #[derive(CubeType)]
 struct Scratch<K: Int> {
     keys: Shared<[K]>,
@@ -233,7 +226,6 @@ fn digit_of<K: Int>(key: K, shift: u32) -> u32 {
     u32::cast_from(key >> K::cast_from(shift)) & comptime!(DIGITS - 1)
 }
 
-/// Bits of the units of the plane that have this digit.
 #[cube]
 fn units_with(digit: u32, #[comptime] plane: u32) -> u32 {
     let mut same = comptime!(u32::MAX >> (32 - plane)).runtime();
@@ -246,7 +238,6 @@ fn units_with(digit: u32, #[comptime] plane: u32) -> u32 {
     same
 }
 
-/// Rows of at most a tile, one per cube.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(super) fn sort_tiles<E: Element, I: Numeric>(
     input: &UnsortedRows<E, I>,
@@ -290,7 +281,6 @@ pub(super) fn sort_tiles<E: Element, I: Numeric>(
     }
 }
 
-/// The first of the launches for longer rows.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(super) fn write_keys<E: Element, I: Numeric>(
     input: &UnsortedRows<E, I>,
@@ -306,7 +296,6 @@ pub(super) fn write_keys<E: Element, I: Numeric>(
     keys[ABSOLUTE_POS] = input.key(row, place, input.filled(row), config);
 }
 
-/// The last.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(super) fn gather_sorted<E: Element, I: Numeric>(
     input: &UnsortedRows<E, I>,
@@ -327,8 +316,7 @@ pub(super) fn gather_sorted<E: Element, I: Numeric>(
     sorted_indices[ABSOLUTE_POS] = input.index(row, place);
 }
 
-/// The kernel cache takes launches that differ only in which of several options are there for the
-/// same, so this says it too.
+/// The kernel cache ignores which optional arguments exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Pass {
     First,
@@ -343,7 +331,7 @@ pub(super) struct TiledRows {
     pub cols: u32,
     /// Per row.
     pub tiles: u32,
-    /// Lowest bit of the digit.
+    /// Digit's lowest bit.
     pub shift: u32,
 }
 
@@ -371,8 +359,7 @@ fn load_keys<K: Int>(keys: &[K], tile: &mut Tile<K>, start: usize, elements: u32
     }
 }
 
-/// Writes the count of each digit in each tile. The last tile of a row also counts its padding, in
-/// the last digit.
+/// Padding counts in the last digit.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(super) fn count_digits<K: Int>(
     keys: &[K],
@@ -393,7 +380,6 @@ pub(super) fn count_digits<K: Int>(
     counts[at] = tile.total();
 }
 
-/// Replaces the counts of a digit, one per tile, by the sums of those before, a plane per digit.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(super) fn sum_counts(
     counts: &mut [u32],
@@ -427,7 +413,6 @@ pub(super) fn sum_counts(
     }
 }
 
-/// Moves elements by a digit. In the first pass, columns are their places; the last needs no keys.
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(unused_variables, reason = "a pass is part of the compile key only")]
 pub(super) fn scatter_digits<K: Int>(
@@ -465,7 +450,6 @@ pub(super) fn scatter_digits<K: Int>(
     let own = tile.start();
     tile.move_by_digit(call.shift, &ranks, &scratch);
 
-    // From a position in the sorted tile to one in the row.
     let digit = row * DIGITS as usize + UNIT_POS as usize;
     let team = Team::new(0u32.runtime(), comptime!(config.shape()));
     let in_row = team.prefix_sum(totals[digit]);

@@ -1,4 +1,4 @@
-//! Routines `plane` and `block`: rows in the registers of a plane, or of a cube (RTop-K, Fig. 3).
+//! Routines `plane` and `block`: rows in registers of a plane or cube (RTop-K, Fig. 3).
 //!
 //! ```text
 //! load the row; several short rows share a plane
@@ -43,7 +43,7 @@ pub(crate) fn register_select<E: Element, I: Numeric, N: Size, V: Size, W: Size>
     } else {
         plane * comptime!(config.rows) + own as usize
     };
-    // Whole planes leave, never a part. Spare teams rewrite the last row.
+    // Only whole planes leave. Spare teams rewrite the last row.
     if plane_all(row >= call.layout.rows) {
         terminate!();
     }
@@ -51,15 +51,14 @@ pub(crate) fn register_select<E: Element, I: Numeric, N: Size, V: Size, W: Size>
     call.select(row, config);
 }
 
-/// Buffers and request of a kernel.
 #[derive(CubeType, CubeLaunch)]
 pub(crate) struct RegisterCall<E: Element, I: Numeric, N: Size, V: Size, W: Size> {
     input: &'static [Vector<E, N>],
     /// `input` by elements.
     pub elements: &'static [E],
-    /// `V` at a time; `N` if dense.
+    /// By `V`; by `N` if dense.
     pub values: &'static mut [Vector<E, V>],
-    /// `W` at a time; one if dense.
+    /// By `W`; single if dense.
     pub indices: &'static mut [Vector<I, W>],
     bounds: RowBounds,
     pub layout: RowLayout,
@@ -74,7 +73,7 @@ impl<E: Element, I: Numeric, N: Size, V: Size, W: Size> RegisterCall<E, I, N, V,
         let team = Team::of(request.layout.cols, config.shape, config.ragged);
         let loaded = self.load(row, request.first, team, config);
 
-        // Empty rows search in step with their plane.
+        // Empty rows search with their plane.
         let params = if comptime!(config.ragged) { request.search() } else { self.params };
         let guess = if comptime!(config.floats) {
             let singles = loaded.singles();
@@ -90,7 +89,7 @@ impl<E: Element, I: Numeric, N: Size, V: Size, W: Size> RegisterCall<E, I, N, V,
             };
             let mut valid = guess.valid;
             if plane_any(guess.near_zero) {
-                // The bits of 16-bit floats would occupy registers until here.
+                // 16-bit floats would occupy registers until here.
                 let unsure = if comptime!(size_of::<E>() < size_of::<f32>()) {
                     self.reload(row, request.first, team, config).singles().has_unsure()
                 } else {
@@ -102,7 +101,7 @@ impl<E: Element, I: Numeric, N: Size, V: Size, W: Size> RegisterCall<E, I, N, V,
         } else {
             Guess { bits: 0u32.runtime(), valid: false.runtime(), near_zero: false.runtime() }
         };
-        // Shuffled, or compilers keep each comparison until it is written.
+        // Or compilers keep each comparison.
         let bits = plane_shuffle(guess.bits, UNIT_POS_X);
         let found = if comptime!(config.ragged) {
             plane_all(guess.valid || team.cols == 0)
@@ -123,7 +122,6 @@ impl<E: Element, I: Numeric, N: Size, V: Size, W: Size> RegisterCall<E, I, N, V,
             self.write(&loaded, bits, row, &request, config);
         } else {
             let bits = loaded.keys(config.floats).select(&params);
-            // Else elements occupy registers beside their keys.
             let again = self.reload(row, request.first, team, config);
             self.write(&again, bits, row, &request, config);
         }
@@ -140,7 +138,7 @@ impl<E: Element, I: Numeric, N: Size, V: Size, W: Size> RegisterCall<E, I, N, V,
         LoadedRow::new(&RowSource::new(self.input, row, first, self.layout, strided, search), team)
     }
 
-    /// Shuffling the row number stops compilers from keeping the elements.
+    /// Stops compilers from keeping elements.
     fn reload(
         &self,
         row: usize,
@@ -160,7 +158,6 @@ impl<E: Element, I: Numeric, N: Size, V: Size, W: Size> RegisterCall<E, I, N, V,
         request: &RowRequest,
         #[comptime] config: RegisterConfig,
     ) {
-        // Transposed lists and dense rows without indices need no positions.
         let ordered = comptime!(
             !(config.listed > 0 && config.shape.can_transpose())
                 && (config.indices

@@ -1,4 +1,4 @@
-//! Routine `sampled`: one cube per row, which reads the row once.
+//! Routine `sampled`: one cube per row, read once.
 //!
 //! ```text
 //! floor <- a threshold of a sample of the row, with a margin
@@ -6,8 +6,7 @@
 //! select from the list
 //! ```
 //!
-//! The list holds all of a ragged row that is no longer. The sample affects only the length of the
-//! list. Units note candidates as bits in shared memory, then list neighboring columns.
+//! Ragged rows that fit are listed whole. The sample affects only the list's length.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -42,11 +41,11 @@ pub(crate) struct Sampling {
     pub rank: u32,
     pub slack: u32,
     pub normal: Normal,
-    /// Columns between loads of the sample.
+    /// Columns between sample loads.
     pub spacing: u32,
 }
 
-/// A float if `found`, else a key.
+/// A float if `found`.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(super) struct SampledThreshold<E: Element> {
@@ -55,7 +54,7 @@ pub(super) struct SampledThreshold<E: Element> {
     pub key: E::Key,
 }
 
-/// Writes in index order, or into a dense row of zeros.
+/// A dense row must be zero.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn sampled_select<E: Element, I: Numeric, N: Size>(
     input: &[Vector<E, N>],
@@ -112,7 +111,6 @@ pub(crate) fn sampled_select<E: Element, I: Numeric, N: Size>(
     select_from_candidates::<E, I>(elements, &mut output, &columns, listed, config);
 }
 
-/// As `sample_ranks`, for the length of this row, which holds a sample.
 #[cube]
 pub(super) fn sampling_of_row(
     request: &RowRequest,
@@ -131,12 +129,10 @@ pub(super) fn sampling_of_row(
         rank,
         slack,
         normal: normal_on_device(rank + slack / 2, samples.runtime()),
-        // Loads start at multiples of their width.
         spacing: cols / (samples / width) / width * width,
     }
 }
 
-/// Reached by about as many as the list holds. `together` loads of the sample are neighbors.
 #[cube]
 pub(super) fn sampled_floor<E: Element, N: Size>(
     source: &RowSource<E, N>,
@@ -226,7 +222,6 @@ impl ReachedBits {
     }
 }
 
-/// Bits of the items of a load that lie in the row, behind its `head`.
 #[cube]
 fn load_bits(team: &Team, #[comptime] load: usize, head: u32) -> u32 {
     let width = comptime!(team.shape.width as u32);
@@ -242,12 +237,11 @@ fn load_bits(team: &Team, #[comptime] load: usize, head: u32) -> u32 {
     }
 }
 
-/// For normal `floor`; NaN is above all.
 #[cube]
 fn is_above<E: Element>(value: E, floor: f32, #[comptime] largest: bool) -> bool {
     let single = E::single(value);
     if comptime!(largest) {
-        // By bits: shader compilers may assume that comparisons have no NaN.
+        // By bits: shader compilers may assume no NaN.
         single > floor || (u32::reinterpret(single) & 0x7fff_ffffu32) > 0x7f80_0000u32
     } else {
         -single > floor
@@ -274,8 +268,7 @@ pub(super) fn to_column_order(
     word
 }
 
-/// Lists all elements above `floor` and, unless `floats`, the first `k` level with it. Returns
-/// their number, even above the capacity.
+/// May exceed the capacity.
 #[cube]
 fn list_candidates<E: Element, N: Size>(
     source: &RowSource<E, N>,
@@ -317,7 +310,7 @@ fn list_candidates<E: Element, N: Size>(
         if UNIT_POS_X == comptime!(part.lanes - 1) {
             slots[UNIT_POS_Y as usize] = sums;
         }
-        // Others may still read words and slots.
+        // Others may still read.
         sync_cube();
         let mut before = sums - counts;
         let mut all = 0u32;

@@ -1,6 +1,6 @@
-//! Sorts the selected elements by value, then index, where the routine did not: up to
-//! [`MAX_RANKED`] by ranks, k² comparisons in one launch; above, by digits, see
-//! [`radix_sort`](super::radix_sort); without planes by a bitonic network in log²k launches.
+//! Sorts selected elements by value, then index, if the routine did not. Up to [`MAX_RANKED`]:
+//! ranks, k² comparisons. Above: [`radix_sort`](super::radix_sort); without planes, a bitonic
+//! network in log²k launches.
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-/// Input is in index order, which equal values keep.
+/// Stable: input is in index order.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn rank_sort<E: Element, I: Numeric>(
     values: &[E],
@@ -46,15 +46,13 @@ fn rank_sort<E: Element, I: Numeric>(
         rank += select(precedes, 1u32, 0u32);
     }
     if comptime!(ragged) {
-        // Empty slots stay last.
         rank = select(own < selected, rank, own);
     }
     sorted_values[start + rank as usize] = value;
     sorted_indices[start + rank as usize] = indices[position];
 }
 
-/// `flip` compares mirrored positions of a block of `2 * distance`, else positions `distance`
-/// apart. All exchanges point the same way, so rows need no padding.
+/// All exchanges point one way, so rows need no padding.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn bitonic_step<E: Element, I: Int>(
     values: &mut [E],
@@ -127,7 +125,7 @@ impl Job<'_> {
             indices: allocate(self.client, "indices", total, self.index)?,
         };
         let grid = Grid::elementwise(self.client, total, total)?;
-        // SAFETY: all four buffers hold `total` elements; units past it leave at once.
+        // SAFETY: all buffers hold `total` elements; units past it leave.
         unsafe {
             rank_sort::launch_unchecked::<E>(
                 self.client,
@@ -156,8 +154,7 @@ impl Job<'_> {
         let step = |distance: u32, flip: bool| -> Result<(), KernelError> {
             let units = self.input.rows * pairs as usize;
             let grid = Grid::elementwise(self.client, units, total.max(units))?;
-            // SAFETY: both buffers hold `total` elements; partners past the end of a row are
-            // skipped.
+            // SAFETY: both buffers hold `total` elements; partners past the row are skipped.
             unsafe {
                 bitonic_step::launch_unchecked::<E>(
                     self.client,

@@ -1,10 +1,10 @@
-//! Sorts the list of selected columns by value, then index.
+//! Sorts selected columns by value, then index.
 //!
-//! Each element becomes a word: a digit of its value above its distance from the last slot. Units
-//! sort their words by Batcher's odd-even merge sort, then merge bitonically.
+//! A word holds a digit of the value above the distance from the last slot. Units use Batcher's
+//! odd-even merge sort, then merge bitonically.
 //!
-//! The digit of a float is its distance from the least selected value: between bits for small k,
-//! else as numbers. If that fails, the digits of the keys are sorted, the lower one first.
+//! A float's digit is its distance from the least selected value: of bits for small k, else of
+//! numbers. If that fails, key digits are sorted, lower first.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -25,7 +25,6 @@ use crate::{
     topk::key::{Element, ordered_key},
 };
 
-/// Distances, and the float that moves them to the lower bits.
 const LEVELS: f32 = 4_194_304.0;
 const TO_BITS: f32 = 8_388_608.0;
 const DIGIT: u32 = 16;
@@ -43,7 +42,7 @@ pub(super) struct SelectedList {
     pub order: SortConfig,
 }
 
-/// A gap after the run of each unit avoids bank conflicts.
+/// Gaps avoid bank conflicts.
 #[cube]
 pub(super) fn spaced(place: u32, #[comptime] order: SortConfig) -> u32 {
     place + place / comptime!(order.items as u32)
@@ -82,7 +81,6 @@ impl SelectedList {
         }
     }
 
-    /// Shuffled with itself, so that compilers keep nothing they read.
     fn again(&self) -> SelectedList {
         SelectedList {
             start: plane_shuffle(self.start, UNIT_POS_X),
@@ -115,7 +113,7 @@ impl SelectedList {
     fn digit(&self, key: u32, digit: u32) -> u32 {
         let zeros = comptime!(self.order.zeros());
         if comptime!(zeros > 0) {
-            // Before inversion, keys of positive numbers end in a one; NaN follows infinity.
+            // Before inversion, positive keys end in a one; NaN follows infinity.
             let inverted = comptime!(if self.config.search.largest { 0u32 } else { u32::MAX });
             (((key ^ inverted) + comptime!((1u32 << zeros) - 2)) >> zeros) ^ (inverted >> zeros)
         } else {
@@ -123,7 +121,7 @@ impl SelectedList {
         }
     }
 
-    /// The slot, or the last filled one. Ragged rows may have none.
+    /// Ragged rows may have no filled slot.
     fn clamped(&self, slot: u32) -> u32 {
         if comptime!(self.order.full) {
             slot
@@ -145,7 +143,7 @@ impl SelectedList {
         self.row + element_offset(column, &self.layout, self.config.strided)
     }
 
-    /// Whether all rows of the plane are then in order; if not, nothing has changed.
+    /// If not sorted, nothing changed.
     fn sort_by_distance<E: Element>(&self, elements: &[E], columns: &mut Shared<[u32]>) -> bool {
         let mut words = SortWords::new(&self.team, self.order);
         let mut values = Array::<f32>::new(comptime!(self.order.items));
@@ -174,7 +172,6 @@ impl SelectedList {
         sorted
     }
 
-    /// Whether the distances fit.
     fn put_bits(&self, values: &Array<f32>, words: &mut SortWords) -> bool {
         let mut least = infinity::<f32>();
         #[unroll]
@@ -192,11 +189,10 @@ impl SelectedList {
             distances |= distance;
             words.put(item, distance, self.exists(words.slot(item)));
         }
-        // Negative floats and NaN are never that near below infinity.
+        // Negative floats and NaN are never that near infinity.
         base <= comptime!(INFINITY_BITS - room) && distances < room
     }
 
-    /// Whether all distances exist: NaN and infinities have none.
     fn put_numbers(&self, values: &Array<f32>, words: &mut SortWords) -> bool {
         let mut least = infinity::<f32>();
         let mut greatest = -infinity::<f32>();
@@ -224,7 +220,7 @@ impl SelectedList {
         if comptime!(self.config.search.largest) { value } else { -value }
     }
 
-    /// By keys: devices may take small values for equal.
+    /// By keys: devices may equate small values.
     fn is_ordered<E: Element>(
         &self,
         elements: &[E],
@@ -293,7 +289,7 @@ impl SortWords {
         }
     }
 
-    /// Neighboring units read neighboring slots.
+    /// Neighbors read neighboring slots.
     pub fn slot(&self, #[comptime] item: usize) -> u32 {
         self.lane + comptime!(item as u32 * self.lanes)
     }
@@ -302,7 +298,7 @@ impl SortWords {
         self.lane * comptime!(self.order.items as u32) + comptime!(item as u32)
     }
 
-    /// Bits of `digit` that do not fit must be equal for all.
+    /// Overflowing bits of `digit` must agree.
     pub fn put(&mut self, #[comptime] item: usize, digit: u32, exists: bool) {
         let bits = comptime!(self.order.bits(self.lanes));
         let digit = if comptime!(self.order.full) { digit } else { select(exists, digit, 0u32) };
@@ -311,7 +307,7 @@ impl SortWords {
         self.words[item] = (digit << bits) | rest;
     }
 
-    /// Slot of the item sorted to this place.
+    /// Slot of the sorted item.
     pub fn source(&self, #[comptime] item: usize) -> u32 {
         comptime!((1u32 << self.order.bits(self.lanes)) - 1)
             - (self.words[item] & comptime!((1u32 << self.order.bits(self.lanes)) - 1))
@@ -336,7 +332,7 @@ impl SortWords {
         close || (step < least && (full || self.place(items) < k) && !self.is_last())
     }
 
-    /// Within each unit, then across units.
+    /// Within units, then across.
     pub fn sort(&mut self) {
         let items = comptime!(self.order.items);
         #[unroll]
@@ -401,7 +397,6 @@ impl SortWords {
     }
 }
 
-/// Batcher's network, as pairs to compare.
 fn network(items: usize) -> Vec<(usize, usize)> {
     let mut pairs = Vec::new();
     let mut run = 1;

@@ -1,4 +1,4 @@
-//! Routine `unit`: one unit per row, read in each pass. For runtimes without planes.
+//! Routine `unit`: one unit per row, read in each pass; for runtimes without planes.
 #![allow(clippy::manual_div_ceil, reason = "kernels know no `div_ceil` on runtime integers")]
 
 use cubecl::{ir::ElemType, prelude::*};
@@ -29,7 +29,6 @@ impl<'a, E: Element> UnitRow<'a, E> {
         (self.cols + UNIT_BLOCK - 1) / UNIT_BLOCK
     }
 
-    /// Past the end, reads the last element again.
     fn key(&self, column: u32) -> E::Key {
         self.elements.key(min(column, self.cols - 1))
     }

@@ -1,7 +1,6 @@
-//! Cube reductions and scans: planes shuffle, then exchange a value each in shared memory.
+//! Cube reductions and scans: planes shuffle, then exchange values in shared memory.
 //!
-//! All units must call each. Loops need a barrier before further calls: a call site has one set of
-//! slots.
+//! All units must call each. Loops need a barrier: a call site has one set of slots.
 
 use cubecl::prelude::*;
 
@@ -95,8 +94,7 @@ impl CubeReduce {
         greatest
     }
 
-    /// Range from a key that `groups` keys reach to the greatest: the least maximum of at least
-    /// `groups` groups of units.
+    /// From the least maximum of `groups` or more groups of units.
     pub fn range_of_best<K: Int>(&self, greatest: K, #[comptime] groups: u32) -> KeyRange<K> {
         let lanes = comptime!((self.shape.lanes / groups).min(self.shape.plane_lanes()));
         let mut greatest = greatest;

@@ -6,9 +6,8 @@
 //!     if count(middle) >= k: low <- middle else: high <- middle
 //! ```
 //!
-//! The first of many midpoints compare codes of 7 bits, four to a word, by an addition, a mask and
-//! a shift; the first three, codes of 3 bits. Counting the final ends proves them; else all are
-//! counted.
+//! The first of many midpoints compare 7-bit codes, four per word; the first three, 3-bit codes.
+//! Counts of the final ends prove them.
 #![allow(clippy::manual_rotate, reason = "CubeCL has no rotation")]
 
 use cubecl::prelude::*;
@@ -32,10 +31,9 @@ const GREATEST: f32 = 1.701_411_8e38;
 struct Bisection {
     low: f32,
     high: f32,
-    /// Counted, or an end of the row.
     low_sure: bool,
     high_sure: bool,
-    /// Finite, and no midpoint too near zero to compare.
+    /// Finite, no midpoint near zero.
     far: bool,
 }
 
@@ -54,8 +52,7 @@ impl Bisection {
         self.high_sure = select(enough, self.high_sure, sure);
     }
 
-    /// Bisects by bits `level` to `end`. A code of n bits reaches 2^n - i if adding i carries;
-    /// `addend` holds the i of the low end in each field.
+    /// A code of n bits reaches 2^n - i if adding i carries; `addend` holds the low end's i.
     fn bisect(
         &mut self,
         codes: &QuantizedRow,
@@ -100,8 +97,8 @@ impl ValueRange {
 
 #[cube]
 impl RegisterRow<f32> {
-    /// By bits: positive floats are greatest as signed integers, negative ones as unsigned. NaN and
-    /// infinities exceed both.
+    /// By bits: signed integers find the greatest positive, unsigned ones the least negative; NaN
+    /// and infinities exceed both.
     fn range(&self) -> ValueRange {
         let mut greatest = i32::MIN.runtime();
         let mut least = 0u32;
@@ -139,8 +136,7 @@ impl RegisterRow<f32> {
         self.team.min::<u32>(closest)
     }
 
-    /// Selects the values at or above the threshold; valid for finite rows without midpoints near
-    /// zero. Codes decide `quantized` of `max_iter` midpoints.
+    /// Valid for finite rows without midpoints near zero.
     pub fn early_stop(&self, k: u32, max_iter: u32, #[comptime] quantized: u32) -> Guess {
         let range = self.range();
         let mut bisection = range.whole();
@@ -180,7 +176,6 @@ impl RegisterRow<f32> {
         bisection.bisect(&codes, addend, k, FIRST_CODE_BITS, midpoints);
     }
 
-    /// Returns the items at or above the last sufficient midpoint, or all.
     fn bisect_counted(&self, bisection: &mut Bisection, k: u32, midpoints: u32) -> u32 {
         let mut bits = self.items_in_row();
         for _ in 0..midpoints {
@@ -206,11 +201,11 @@ impl RegisterRow<f32> {
 }
 
 const STEPS: f32 = 128.0;
-/// Added to steps, these move the integer part to bits 16 to 22, or 8 to 14.
+/// Move the integer part to bits 16 to 22, or 8 to 14.
 const TO_THIRD_BYTE: f32 = 128.0;
 const TO_SECOND_BYTE: f32 = 32_768.0;
 
-/// Codes of `bits` bits, in fields one bit wider.
+/// Fields are a bit wider than codes.
 #[derive(CubeType)]
 pub(crate) struct QuantizedRow {
     words: Sequence<u32>,
@@ -231,8 +226,7 @@ struct Quantizer {
 
 #[cube]
 impl RegisterRow<f32> {
-    /// Steps of `(high - low) / 128`, rounded down within 1/512; the greatest code if all are
-    /// equal.
+    /// Steps of `(high - low) / 128`, rounded down within 1/512.
     pub fn quantize(&self, low: f32, high: f32) -> QuantizedRow {
         let width = high - low;
         let inverse = approx_inverse(width);
@@ -284,7 +278,7 @@ fn either(one: u32, other: u32, mask: u32) -> u32 {
     other ^ ((one ^ other) & mask)
 }
 
-/// Hides a mask from compilers, which would split it into bytes.
+/// Hides a mask that compilers would split.
 #[cube]
 fn unknown(#[comptime] mask: u32) -> u32 {
     plane_shuffle(mask | (UNIT_POS_X >> 16), UNIT_POS_X)

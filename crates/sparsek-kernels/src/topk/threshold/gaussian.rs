@@ -1,4 +1,4 @@
-//! The exact threshold of a row of floats by guesses: about two counts for normal rows.
+//! The exact threshold of float rows by guesses: about two counts for normal rows.
 //!
 //! ```text
 //! value <- mean + quantile * deviation
@@ -23,7 +23,6 @@ use crate::topk::tuning::{
     REFINE_PAUSE, REFINE_STEPS, REFINE_SUSPICIOUS,
 };
 
-/// A distance is rounded, and again when added.
 const ROUNDED: f32 = 1.0 / 4_194_304.0;
 
 #[derive(CubeType, Clone, Copy)]
@@ -31,7 +30,7 @@ const ROUNDED: f32 = 1.0 / 4_194_304.0;
 pub(crate) struct FloatThreshold {
     pub value: f32,
     pub count: f32,
-    /// At most one element off. `count` is k for the kth of equal values.
+    /// At most one element off; `count` is k for ties.
     pub settled: bool,
 }
 
@@ -51,7 +50,7 @@ struct Ends {
 
 #[cube]
 impl RegisterRow<f32> {
-    /// Valid if found and devices agree on the comparisons.
+    /// Valid if devices agree.
     pub fn guess(&self, k: u32, normal: &Normal, #[comptime] largest: bool) -> Guess {
         let wanted = f32::cast_from(k);
         let own = self.moments();
@@ -153,12 +152,11 @@ impl RegisterRow<f32> {
         Guess { bits, valid: valid && (sure || near_zero), near_zero }
     }
 
-    /// The greatest below `value`, or the least from it on.
     fn nearest(&self, value: f32, below: bool) -> Nearest {
         let sign = select(below, -1.0f32, 1.0f32);
         let from = select(below, -next_above(-value), value);
         let offset = -from * sign;
-        // As integers, distances to the other side exceed all others.
+        // As integers, distances to the other side are greatest.
         let mut least = u32::MAX.runtime();
         #[unroll]
         for item in 0..self.items.len() {
@@ -169,7 +167,7 @@ impl RegisterRow<f32> {
         Nearest { value: from + distance * sign, error: distance * ROUNDED }
     }
 
-    /// For planes whose rows all have a mean.
+    /// All rows of the plane have a mean.
     pub fn refine(
         &self,
         guessed: &FloatThreshold,
@@ -225,7 +223,6 @@ impl RegisterRow<f32> {
                 high_is_value = high_is_value || look;
                 looked = looked || look;
                 next_look = select(look, step + REFINE_PAUSE, next_look);
-                // Many may equal the least.
                 let above = next_above(ends.least);
                 let guess = select(2.0 * bracket.gap() > cols, above, bracket.linear(wanted));
                 value = select(look, guess, value);
@@ -245,7 +242,6 @@ impl RegisterRow<f32> {
 
             let gap = bracket.gap();
             bracket.narrow(value, reached, enough);
-            // The rest is near the other end.
             let stuck = looked && 2.0 * bracket.gap() > gap;
             let guess = select(looked, bracket.linear(wanted), bracket.rooted(wanted));
             let guess = select(stuck && !enough && low_is_value, next_above(bracket.low), guess);
@@ -261,7 +257,7 @@ impl RegisterRow<f32> {
         FloatThreshold { value, count, settled }
     }
 
-    /// Of the unit with the least sum of squares: others may hold outliers.
+    /// Other units may hold outliers.
     fn steady(&self, own: &Moments, normal: &Normal) -> Model {
         let share = normal.inverse * comptime!(self.team.shape.lanes as f32);
         let squares = select(own.squares < f32::MAX, own.squares, f32::MAX);
@@ -272,7 +268,6 @@ impl RegisterRow<f32> {
         Model { mean, spread: select(least < f32::MAX, spread, infinity::<f32>()) }
     }
 
-    /// The least from `floor` on, and the greatest below `ceiling`.
     fn ends(&self, floor: f32, ceiling: f32) -> Ends {
         let mut least = infinity::<f32>();
         let mut greatest = -infinity::<f32>();
@@ -286,7 +281,7 @@ impl RegisterRow<f32> {
         Ends { least: self.team.min::<f32>(least), greatest: self.team.max::<f32>(greatest) }
     }
 
-    /// Finds a value that `wanted` to `wanted + slack` elements reach, in a few counts.
+    /// Finds a value that `wanted` to `wanted + slack` elements reach.
     pub fn approximate(&self, wanted: f32, slack: f32, normal: &Normal) -> FloatThreshold {
         let middle = wanted + 0.5 * slack;
         let own = self.moments();

@@ -1,4 +1,4 @@
-//! The threshold of keys by histograms in shared memory, for one cube.
+//! Key threshold of one cube, by histograms in shared memory.
 //!
 //! ```text
 //! range <- all possible keys (radix) or the keys present (bucket); above <- 0
@@ -49,10 +49,9 @@ pub(crate) struct SearchState<K: Int> {
     pub low: K,
     pub high: K,
     pub above: u32,
-    /// Low bits of distances that bins ignore.
+    /// Low bits that bins ignore.
     pub shift: u32,
-    /// If not, keys in range are equal or all selected. The range is empty if all from `low` on are
-    /// selected.
+    /// If closed, keys in range are equal or all selected; an empty range selects all above.
     pub open: bool,
 }
 
@@ -78,7 +77,7 @@ impl<K: Int> SearchState<K> {
         reduce: &CubeReduce,
         #[comptime] spacing: u32,
     ) {
-        // 16 bytes: compilers read unaligned arrays with neighbors.
+        // 16 bytes: compilers read neighbors of unaligned arrays.
         let mut found = Shared::<[u32]>::new_slice(4usize);
         let bins_per_unit = comptime!(BINS as u32 / reduce.shape.lanes);
         let last = comptime!(BINS as u32 - 1);
@@ -106,7 +105,6 @@ impl<K: Int> SearchState<K> {
         }
         sync_cube();
         let low = self.low + (K::cast_from(found[0]) << K::cast_from(self.shift));
-        // The last bin may exceed the greatest key.
         let width = (K::new(1) << K::cast_from(self.shift)) - K::new(1);
         let high = select(self.high - low > width, low + width, self.high);
         let all = found[2] + found[1] == wanted;
@@ -137,7 +135,7 @@ pub(crate) fn clear_bins(bins: &Shared<[Atomic<u32>]>, #[comptime] units: u32) {
     }
 }
 
-/// At least `k` keys are within `all`, none above. Bins are clear before and after.
+/// Needs `k` keys within `all`, none above, and clear bins.
 #[cube]
 pub(crate) fn histogram_threshold<K: Int, S: KeySet<K>>(
     keys: &S,

@@ -1,6 +1,6 @@
-//! The threshold of a row: fewer than k elements lie above it, those level with it fill up in index
-//! order. [`search`] works on keys, always right; [`gaussian`] (exact) and [`early_stop`] work on
-//! floats in registers and fall back to it.
+//! The threshold of a row: fewer than k elements lie above, level ones fill up in index order.
+//! [`search`] works on keys; [`gaussian`] (exact) and [`early_stop`] on register floats, falling
+//! back to it.
 
 pub(crate) mod cube_reduce;
 pub(crate) mod early_stop;

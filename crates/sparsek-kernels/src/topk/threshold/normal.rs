@@ -1,5 +1,5 @@
-//! The normal model of a row, and the bracket of its threshold. Of normal values, the kth of `cols`
-//! lies `quantile` deviations above the mean; each element too many moves it by `slope` deviations.
+//! Normal model and threshold bracket. The kth of `cols` normal values lies `quantile` deviations
+//! above the mean; each extra element moves it by `slope`.
 
 use cubecl::prelude::*;
 
@@ -11,12 +11,11 @@ use crate::primitives::{
 
 /// In standard deviations.
 const WIDTH: f32 = 3.5;
-/// Count at a high end not counted.
+/// Count of a high end not counted.
 pub(crate) const UNCOUNTED: f32 = 0.5;
-/// Count at a high end that no values reach.
+/// Count of a high end without values.
 const NONE: f32 = 0.25;
 
-/// Order statistics of normal values, in standard deviations.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(crate) struct Normal {
@@ -27,7 +26,7 @@ pub(crate) struct Normal {
     pub deviation: f32,
 }
 
-/// The quantile is Abramowitz and Stegun, 26.2.23.
+/// Quantile: Abramowitz and Stegun, 26.2.23.
 pub(crate) fn normal_launch(k: usize, cols: usize) -> NormalLaunch {
     let cols = cols.max(1) as f64;
     let share = ((k as f64 - 0.5) / cols).clamp(0.25 / cols, 1.0 - 0.25 / cols);
@@ -46,7 +45,7 @@ pub(crate) fn normal_launch(k: usize, cols: usize) -> NormalLaunch {
     )
 }
 
-/// As [`normal_launch`], with approximate logarithm and density; k and `cols` at least 1.
+/// k and `cols` are at least 1.
 #[cube]
 pub(crate) fn normal_on_device(k: u32, cols: u32) -> Normal {
     let cols = f32::cast_from(cols);
@@ -58,7 +57,7 @@ pub(crate) fn normal_on_device(k: u32, cols: u32) -> Normal {
     let above = 2.515_517 + t * (0.802_853 + t * 0.010_328);
     let below = 1.0 + t * (1.432_788 + t * (0.189_269 + t * 0.001_308));
     let distance = t - above / below;
-    // Density over the tail: exact in the middle and far out.
+    // Density over tail.
     let hazard = 0.5 * (distance + f32::sqrt(distance * distance + 2.546_479));
     Normal {
         quantile: select(share < 0.5, distance, -distance),
@@ -130,13 +129,12 @@ impl RegisterRow<f32> {
         let spread = f32::sqrt(max(square - mean * mean, 0.0));
         Model {
             mean,
-            // Also for NaN.
             spread: select(square < f32::MAX, spread, infinity::<f32>()),
         }
     }
 }
 
-/// At least k values reach `low`, fewer reach `high`; ends not counted are guesses.
+/// At least k values reach `low`, fewer `high`; uncounted ends are guesses.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(crate) struct ValueBracket {
@@ -187,7 +185,7 @@ impl ValueBracket {
         self.at((self.low_count - wanted) * approx_inverse(self.gap()))
     }
 
-    /// As suits a normal tail.
+    /// Suits a normal tail.
     pub fn rooted(&self, wanted: f32) -> f32 {
         let low = approx_sqrt(self.low_count);
         let high = approx_sqrt(self.high_count);

@@ -1,5 +1,4 @@
-//! A row in the registers of a team, as floats or keys, greater ones wanted. Floats are compared by
-//! the signs of differences, an addition and a shift each.
+//! A register row of floats or keys, greater wanted. Floats compare by signs of differences.
 
 use cubecl::prelude::*;
 
@@ -21,19 +20,19 @@ use crate::{
 pub(crate) const LEAST_SURE: f32 = 7.888_609e-31;
 const NEAR_ZERO: f32 = 0.5 * LEAST_SURE;
 
-/// Past the end of the row, the least value of all.
+/// Items past the end are least.
 #[derive(CubeType)]
 pub(crate) struct RegisterRow<T: Numeric> {
     pub items: Sequence<T>,
     pub team: Team,
 }
 
-/// May be wrong; the first item is in bit 31.
+/// The first item is in bit 31.
 #[derive(CubeType, Clone, Copy)]
 pub(crate) struct Guess {
     pub bits: u32,
     pub valid: bool,
-    /// Wrong if there are [unsure](RegisterRow::has_unsure) values.
+    /// Wrong for [unsure](RegisterRow::has_unsure) values.
     pub near_zero: bool,
 }
 
@@ -78,7 +77,7 @@ impl<T: Numeric> RegisterRow<T> {
         self.team.sum::<u32>(bits.count_ones())
     }
 
-    /// All of `above`, then the first of `reach`, k in all.
+    /// `above`, then the first of `reach`.
     pub fn take_first(&self, reach: u32, above: u32, k: u32) -> Guess {
         let over = self.total(above);
         let quota = k - min(over, k);
@@ -96,7 +95,7 @@ impl<T: Numeric> RegisterRow<T> {
         }
     }
 
-    /// All above `high`, then the first from `low` on, k in all.
+    /// All above `high`, then the first from `low`.
     pub fn select_between(&self, low: T, high: T, k: u32) -> u32 {
         let mut above = 0u32;
         #[unroll]
@@ -109,8 +108,8 @@ impl<T: Numeric> RegisterRow<T> {
 
 #[cube]
 impl RegisterRow<f32> {
-    /// Items at or above `value`. Uncertain for infinities, NaN, and below [`LEAST_SURE`], except
-    /// zero in rows without other values so small.
+    /// Uncertain for infinities, NaN, and below [`LEAST_SURE`], except zero if no others are that
+    /// small.
     pub fn sign_compare(&self, value: f32) -> u32 {
         let offset = select(value == 0.0, NEAR_ZERO, -value);
         let mut misses = 0u32;
@@ -132,7 +131,7 @@ impl RegisterRow<f32> {
         signs << comptime!(32 - self.items.len() as u32)
     }
 
-    /// Whether nonzero values are too small to compare with zero.
+    /// Nonzero values too small to compare.
     pub fn has_unsure(&self) -> bool {
         let mut found = 0.0f32;
         #[unroll]
@@ -160,7 +159,7 @@ pub(crate) struct KeyRow<E: Element> {
 
 #[cube]
 impl<E: Element> KeyRow<E> {
-    /// The bits of the selected items.
+    /// Selected bits.
     pub fn select(&self, params: &SearchParams) -> u32 {
         let threshold = find_threshold::<E, KeyRow<E>>(self, params, self.search);
         self.row.select_between(threshold.low, threshold.high, params.k)
@@ -175,7 +174,7 @@ impl<E: Element> SearchRow<E> for KeyRow<E> {
         for item in 0..self.row.items.len() {
             high = max(high, self.row.items[item]);
         }
-        // For k up to the number of units, the least of their greatest keys bounds the kth.
+        // For k up to the lanes, the least unit maximum bounds the kth.
         let items = self.row.items.len();
         let lanes = comptime!(self.row.team.shape.lanes);
         let mut low = high;
@@ -231,7 +230,6 @@ impl<E: Element> SearchRow<E> for KeyRow<E> {
     }
 }
 
-/// Share of normal values above the least of the units' greatest of `items`.
 fn expected_share(items: usize) -> f32 {
     1.0 - (1.0f32 / 33.0).powf(1.0 / items as f32)
 }

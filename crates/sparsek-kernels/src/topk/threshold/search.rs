@@ -1,4 +1,4 @@
-//! The threshold search on keys, for every method and routine.
+//! Threshold search on keys, for every method.
 //!
 //! ```text
 //! exact:      [low, high] <- bracket of the kth key
@@ -9,9 +9,8 @@
 //! early stop: halve it max_iter times
 //! ```
 //!
-//! Precision and early stop, RTop-K's Algorithms 1 and 2, fill rows with too few finite elements
-//! exactly. Interpolation takes three to five counts on smooth data; halving bounds them, snapping
-//! ends ties.
+//! Precision and early stop (RTop-K, Algorithms 1 and 2) fill rows with too few finite elements
+//! exactly. Smooth data takes three to five counts; halving bounds them, snapping ends ties.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -47,8 +46,7 @@ pub struct KeyBracket<K: Int> {
     pub expected: f32,
 }
 
-/// Selects every key above `high` (`above < k` of them), then the first `k - above` in index order
-/// with `low <= key <= high`.
+/// Selects `above < k` keys above `high`, then the first others with `low <= key <= high`.
 #[derive(CubeType, Clone, Copy)]
 pub struct Threshold<K: Int> {
     pub low: K,
@@ -56,17 +54,17 @@ pub struct Threshold<K: Int> {
     pub above: u32,
 }
 
-/// All units of a row must get the same results.
+/// All units of a row must agree.
 #[cube]
 pub trait SearchRow<E: Element>: CubeType {
-    /// At least `k` keys are at or above `low`, none is above `high`.
+    /// At least `k` keys reach `low`, none exceeds `high`.
     fn bracket(&self, k: u32) -> KeyBracket<E::Key>;
     /// `low > high` if none is finite.
     fn finite_range(&self) -> KeyRange<E::Key>;
-    /// Keys at or above `key`; may include padding for the least.
+    /// May include padding for the least.
     fn count(&self, key: E::Key) -> u32;
     fn greatest(&self, key: E::Key) -> E::Key;
-    /// A uniform `condition`, of this row or one searched in step, that compilers see is uniform.
+    /// True for any row searched in step, visibly uniform.
     fn agreed(&self, condition: bool) -> bool;
 }
 
@@ -78,7 +76,7 @@ pub struct SearchParams {
     pub eps: f32,
 }
 
-/// For rows of at least `params.k > 0` elements.
+/// Needs `params.k > 0` elements.
 #[cube]
 pub fn find_threshold<E: Element, R: SearchRow<E>>(
     row: &R,
@@ -127,7 +125,6 @@ fn find_finite<E: Element, R: SearchRow<E>>(
     let finite = finite_or_zero::<E, R>(row, search);
     let mut lower = finite.low;
     let mut upper = finite.high;
-    // 0 until counted.
     let mut reached = 0u32;
     let mut upper_count = 0u32;
     let mut capped = false;
@@ -183,7 +180,7 @@ fn find_finite<E: Element, R: SearchRow<E>>(
     }
 }
 
-/// `above_start < k` keys exceed the bracket. `open_start` needs `low < high`.
+/// `above_start < k` keys exceed the bracket.
 #[cube]
 fn find_exact<E: Element, R: SearchRow<E>>(
     row: &R,
@@ -204,7 +201,6 @@ fn find_exact<E: Element, R: SearchRow<E>>(
     let mut step = 0u32;
     let mut running = row.agreed(open);
     while running {
-        // Snap if one key above is wanted, and at every third late step.
         let turn = (step + 1) % 3;
         let late = step >= INTERPOLATIONS;
         let snap = open && (above + 1 == k || (late && turn == 0));
@@ -218,7 +214,6 @@ fn find_exact<E: Element, R: SearchRow<E>>(
         let half = low + ((high - low) >> E::Key::new(1)) + E::Key::new(1);
         let middle = select(late && turn == 1, half, guess);
         let middle = select(snap, high, middle);
-        // A snapped end may be the low end.
         let count = row.count(middle);
         let root = approx_sqrt(max(f32::cast_from(count), 0.25));
         let enough = open && count >= k;
@@ -269,7 +264,7 @@ pub struct Placement {
 
 #[cube]
 impl Cursor {
-    /// Both counts in a word, if they fit in 16 bits.
+    /// Both must fit 16 bits.
     pub fn packed(&self) -> u32 {
         self.above + (self.level << 16)
     }

@@ -7,8 +7,8 @@
 //! result       <- k best of concatenated              (second top-k)
 //! ```
 //!
-//! Rule 1: a subrange whose delegate is not selected has k better elements outside. Rule 3 takes β
-//! delegates per subrange, Rule 4 chooses α. Deviations: D1 to D6 of `docs/papers.md`.
+//! Rule 1: a subrange without selected delegate has k better elements outside. Rule 3: β delegates
+//! per subrange. Rule 4 chooses α. Deviations: D1 to D6 of `docs/papers.md`.
 
 #[cfg(feature = "kernels")]
 mod kernels;
@@ -42,21 +42,20 @@ pub(crate) use self::{launch::long_rows::topk_long_rows, plan::takes_rows};
 #[cfg(feature = "kernels")]
 use crate::{error::KernelError, topk::types::Selected};
 
-/// Returns values and indices of the k best of the first `length` elements, as
-/// [`topk`](super::topk).
+/// Selects the k best of the first `length` elements, as [`topk`](super::topk).
 ///
 /// `index` is i64, or i32 or u32 if it can number the elements. Gradient:
 /// [`scatter`](super::scatter) of the values' gradient.
 ///
 /// # Cost
 ///
-/// - Reads the vector once, then selects from β·n/2^α delegates and k·2^α elements; α is about
-///   log2(n/k)/2. Without delegates if n < 16·k, or if n < 2^25 and k > 1024.
-/// - One cube selects if k ≤ 1024 and k·2^α ≤ 2^18, in one launch for short vectors; otherwise
+/// - Reads the vector once, then β·n/2^α delegates and k·2^α elements; α is about
+///   log2(n/k)/2. By default no delegates if n ≤ 2^15, n < 16·k, or n < 2^25 and k > 1024.
+/// - One cube selects if k ≤ 1024 and k·2^α ≤ 2^18, in one launch for short vectors; else
 ///   histograms read each input six times (nine for 64-bit dtypes).
-/// - Scratch: max(β·n/2^α, k·2^α) keys of 4 bytes (8 for 64-bit dtypes), as many 4-byte positions
-///   if β > 1, 12·k bytes, 112 KiB, and scratch for a vector of all delegates. If k > 1024 with
-///   filter or β > 1: both sets of keys and 4·k·2^α bytes.
+/// - Scratch: max(β·n/2^α, k·2^α) keys of 4 or 8 bytes, as many 4-byte positions if β > 1,
+///   12·k bytes, 112 KiB, and selection from the delegates. If k > 1024 with filter or β > 1:
+///   both sets of keys and 4·k·2^α bytes.
 ///
 /// ```no_run
 /// use cubecl::prelude::*;
@@ -75,8 +74,7 @@ use crate::{error::KernelError, topk::types::Selected};
 ///
 /// # Errors
 ///
-/// As [`topk`](super::topk), and if a selection would number 2^32 elements or cannot run on this
-/// device; nothing is launched then.
+/// As [`topk`](super::topk), or a selection would number 2^32 elements or cannot run.
 #[cfg(feature = "kernels")]
 pub fn topk_vector(
     client: &Client,

@@ -1,14 +1,14 @@
-//! Options of the top-k of one vector.
+//! Options of vector top-k.
 
 use super::tuning::Tuning;
 use crate::{error::KernelError, topk::options::TopkOptions};
 
-/// Length of the subranges.
+/// Subrange length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum Subrange {
-    /// By Rule 4, or `Whole` where faster.
+    /// Rule 4, or `Whole` where faster.
     #[default]
     Auto,
     /// 2^α elements.
@@ -17,22 +17,22 @@ pub enum Subrange {
     Whole,
 }
 
-/// Algorithm of the first and second top-k.
+/// Algorithm of both selections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum Selection {
-    /// `Rows` for short inputs, else `Bucket`.
+    /// `Rows` if short, else `Bucket`.
     #[default]
     Auto,
-    /// Row routines, in one launch.
+    /// Row routines.
     Rows,
     /// Histograms of digits.
     Radix,
-    /// Histograms of equal ranges of keys.
+    /// Equal key ranges.
     Bucket,
-    /// Bitonic sorting, for small k.
+    /// Bitonic sorts, for small k.
     Bitonic,
 }
 
@@ -52,7 +52,7 @@ impl Selection {
     }
 }
 
-/// Rule 2: the second top-k skips elements below the least selected delegate.
+/// Rule 2: skips elements below the least selected delegate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
@@ -60,38 +60,38 @@ pub enum Filter {
     /// Where it saves time.
     #[default]
     Auto,
-    /// Always; an error if impossible.
+    /// Always; errors if impossible.
     On,
     /// Never.
     Off,
 }
 
-/// Construction of the delegate vector.
+/// Delegate construction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum Construction {
-    /// Units of a plane share a subrange; without planes, one unit each.
+    /// Units of a plane share a subrange.
     #[default]
     Planes,
-    /// Through shared memory, up to 2^5 elements (Section 5.3).
+    /// Through shared memory, up to 2^5 elements.
     Staged,
 }
 
-/// How one cube obtains the k best delegates.
+/// How one cube gets the best delegates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum Finish {
-    /// First that can run and saves time.
+    /// First that runs and saves time.
     #[default]
     Auto,
-    /// The last cube of the construction holds all: one launch.
+    /// One launch: its last cube holds all.
     SingleLaunch,
-    /// Selects groups of subranges, then among their delegates.
+    /// Groups of subranges, then their delegates.
     Groups,
-    /// In registers, or selected by another launch.
+    /// In registers, or by another launch.
     SeparateLaunch,
 }
 
@@ -110,17 +110,17 @@ impl Finish {
     }
 }
 
-/// What to select from a vector.
+/// Selection from a vector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct VectorOptions {
     /// Elements kept.
     pub k: usize,
-    /// Greatest elements if true, else least.
+    /// Greatest elements, else least.
     pub largest: bool,
-    /// Orders by value (best first), then index; else by index.
+    /// By value, best first, then index; else by index.
     pub sorted: bool,
-    /// How to select; does not change results.
+    /// Algorithm; does not change results.
     pub strategy: VectorStrategy,
 }
 
@@ -145,17 +145,16 @@ impl VectorOptions {
         Self { strategy, ..self }
     }
 
-    /// The same selection as an exact one from a row.
+    /// Same exact selection from a row.
     pub fn row_options(&self) -> TopkOptions {
         TopkOptions::new(self.k).with_largest(self.largest).with_sorted(self.sorted)
     }
 
-    /// Checks a selection from `length` elements, at most `longest`; not whether the device can run
-    /// the strategy.
+    /// Checks `length` elements, at most `longest`, but not the device.
     ///
     /// # Errors
     ///
-    /// As [`TopkOptions::validate`], and [`KernelError::Routine`] for other than 1 to 4 delegates.
+    /// As [`TopkOptions::validate`], and [`KernelError::Routine`] unless delegates are 1 to 4.
     pub fn validate(&self, length: usize, longest: usize) -> Result<(), KernelError> {
         self.row_options().validate(1, length, longest)?;
         let delegates = self.strategy.delegates;
@@ -167,22 +166,22 @@ impl VectorOptions {
     }
 }
 
-/// How to select; by default the fastest known.
+/// How to select; default: fastest known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct VectorStrategy {
-    /// Length of the subranges.
+    /// Subrange length.
     pub subrange: Subrange,
-    /// Delegates β per subrange, 1 to 4, capped at its length. If β > 1, only subranges with all β
-    /// among the k best are scanned (Rule 3).
+    /// β per subrange: 1 to 4, at most its length. β > 1 scans only subranges with all β
+    /// selected (Rule 3).
     pub delegates: usize,
-    /// Construction of the delegate vector.
+    /// Delegate construction.
     pub construction: Construction,
-    /// Algorithm of both selections.
+    /// Selection algorithm.
     pub selection: Selection,
-    /// Filter by Rule 2.
+    /// Rule 2 filter.
     pub filter: Filter,
-    /// How one cube obtains the best delegates; an error if impossible.
+    /// Finish by one cube; errors if impossible.
     pub finish: Finish,
     /// Thresholds of automatic choices.
     pub tuning: Tuning,

@@ -1,4 +1,4 @@
-//! Host-side plan: validates a call and chooses kernels.
+//! Host-side plan: validates and chooses kernels.
 //!
 //! ```text
 //! k = 0, n <= Tuning::row, n < 16·k, or k > 1024 and n < Tuning::long: whole vector
@@ -7,7 +7,7 @@
 //! else: concatenation
 //! ```
 //!
-//! First top-k of one cube, the first that can run:
+//! First top-k of one cube:
 //!
 //! ```text
 //! single launch: delegates fit registers, stores visible to other cubes, one round of loads
@@ -52,10 +52,8 @@ use crate::{
     },
 };
 
-/// Of the filter kernel with most.
 const FILTER_BUFFERS: usize = 9;
 
-/// Few long rows, or one too long for row routines.
 pub(crate) fn takes_rows(
     client: &Client,
     input: &Rows,
@@ -109,7 +107,6 @@ impl<'a> VectorCall<'a> {
     }
 }
 
-/// Elements that an index dtype can number.
 fn most_indices(index: ElemType) -> usize {
     match index {
         ElemType::Int(IntKind::I32) => i32::MAX as usize + 1,
@@ -150,7 +147,6 @@ fn dispatch(vector: &InputVector, options: &VectorOptions) -> Result<Plan, Kerne
     Ok(Plan::Delegates(partition, Box::new(after)))
 }
 
-/// α by Rule 4, if delegates save time.
 fn rule_4(length: usize, k: usize, options: &VectorOptions) -> Option<u32> {
     let per_k = length.checked_div(k)?;
     if per_k < MIN_LENGTH_PER_K || (k > MAX_FINISH_K && length < options.strategy.tuning.long) {
@@ -159,7 +155,6 @@ fn rule_4(length: usize, k: usize, options: &VectorOptions) -> Option<u32> {
     Some(options.strategy.tuning.exponent(length, k, options.strategy.delegates))
 }
 
-/// Rows up to `Tuning::row` elements of 4 bytes, else buckets.
 fn selection(vector: &InputVector, k: usize, asked: Selection) -> Result<Selection, KernelError> {
     let InputVector { client, dtype, length, .. } = *vector;
     let rows = dtype.size() <= 4 && length <= MAX_COLS;
@@ -191,7 +186,6 @@ fn selection(vector: &InputVector, k: usize, asked: Selection) -> Result<Selecti
     }
 }
 
-/// A request on a vector cut into subranges.
 #[derive(Clone, Copy)]
 struct Subranges<'a> {
     vector: &'a InputVector<'a>,
@@ -204,7 +198,6 @@ impl Subranges<'_> {
         self.partition.delegates(self.vector.length)
     }
 
-    /// Elements of selected subranges.
     fn slots(&self) -> usize {
         self.options.k << self.partition.exponent
     }
@@ -265,7 +258,7 @@ impl Subranges<'_> {
         Ok(())
     }
 
-    /// One cube, if it can run and saves time. Groups change the partition.
+    /// Groups change the partition.
     fn finish(&self) -> Result<Option<(Partition, AfterDelegates)>, KernelError> {
         let Self { vector, options, partition } = *self;
         let strategy = &options.strategy;
@@ -329,7 +322,6 @@ impl Subranges<'_> {
         }
         self.require_filter()?;
         let plane = plane_or_unit(client);
-        // Without planes, each unit reads all partial results.
         let wanted = if plane > 1 { FINISH_UNITS } else { CUBE_UNITS };
         let units = units_per_cube(client, wanted.max(plane));
         let width = vector.load_width(partition.exponent);
@@ -373,7 +365,6 @@ impl Subranges<'_> {
         let lanes = config.shape.lanes;
         let build = DelegateVectorConfig::new(vector, &partition, lanes, options.largest);
         let cubes = multiprocessors(client);
-        // Few subranges at a time, at most one cube per multiprocessor.
         let mut concurrent = 1;
         while delegates.div_ceil(build.teams() * concurrent) > cubes {
             concurrent *= 2;
@@ -399,7 +390,6 @@ impl Subranges<'_> {
         let build = DelegateVectorConfig::new(vector, &partition, CUBE_UNITS, options.largest);
         let delegates = subranges.delegates();
         let most = DELEGATE_BYTES_PER_UNIT / vector.key * config.shape.lanes as usize;
-        // Balances groups and delegates; few rounds keep the last cubes from running alone.
         let balanced = (delegates / k).max(1).ilog2().div_ceil(2);
         let least = (delegates.div_ceil(most)).next_power_of_two().max(build.teams());
         let group_exponent = balanced.min(build.subranges_per_cube().ilog2()).max(least.ilog2());
@@ -437,7 +427,6 @@ fn require_shared(
     Ok(())
 }
 
-/// 16-bit floats have f32 keys.
 fn key_spacing(dtype: ElemType) -> u32 {
     match dtype {
         ElemType::Float(FloatKind::F16) => 13,
@@ -503,7 +492,6 @@ impl DelegateVectorConfig {
         }
     }
 
-    /// Whether all loads of a subrange are in flight.
     fn is_short(&self, exponent: u32) -> bool {
         let loads = (1usize << exponent) / self.team.width;
         self.beta == 1 && loads == self.team.lanes as usize * self.loads_in_flight

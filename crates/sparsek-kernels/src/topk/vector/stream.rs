@@ -1,4 +1,4 @@
-//! Top-k of a vector in parts, which may exceed device memory.
+//! Top-k of a vector in parts that may exceed device memory.
 
 mod upload;
 
@@ -25,9 +25,8 @@ const I64: ElemType = ElemType::Int(IntKind::I64);
 /// Selects the k best of all parts pushed, however divided.
 ///
 /// Uploads equal pieces of at most 64 MiB, or 64·k elements if more, up to 512 MiB; options apply
-/// to each. Copies overlap selections. Each device holds up to three pieces and the scratch of
-/// [`topk_vector`](super::topk_vector), the host max(4·k, 2^20) elements and a result per device: a
-/// value and 8 bytes each.
+/// to each. Devices hold three pieces and the scratch of [`topk_vector`](super::topk_vector); the
+/// host max(4·k, 2^20) elements and a result per device, with 8-byte indices.
 pub struct TopkStream<'a> {
     clients: &'a [Client],
     turn: usize,
@@ -40,10 +39,10 @@ pub struct TopkStream<'a> {
     failed: Option<KernelError>,
 }
 
-/// The k best elements, on the host.
+/// Best elements, on the host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Best {
-    /// Values, as bytes of the dtype.
+    /// Bytes of the dtype.
     pub values: Vec<u8>,
     /// Indices in the whole vector.
     pub indices: Vec<u64>,
@@ -53,14 +52,13 @@ type Reading<'a> = Pin<Box<dyn Future<Output = Result<Vec<Bytes>, ServerError>> 
 
 struct Pending<'a> {
     client: &'a Client,
-    /// None once awaited.
     reading: Option<Reading<'a>>,
     selected: usize,
     first: u64,
 }
 
 impl Drop for Pending<'_> {
-    /// Awaits the transfer, because wgpu would reuse a mapped buffer.
+    /// wgpu would reuse a mapped buffer.
     fn drop(&mut self) {
         if let Some(reading) = self.reading.take() {
             let _ = read_sync(reading);
@@ -69,12 +67,12 @@ impl Drop for Pending<'_> {
 }
 
 impl<'a> TopkStream<'a> {
-    /// Starts a stream on one device.
+    /// Starts on one device.
     pub fn new(client: &'a Client, dtype: ElemType, options: VectorOptions) -> Self {
         Self::over(slice::from_ref(client), dtype, options)
     }
 
-    /// Starts a stream over devices, which take turns; the first merges. Panics if there are none.
+    /// Starts over devices in turn; the first merges. Panics without devices.
     pub fn over(clients: &'a [Client], dtype: ElemType, options: VectorOptions) -> Self {
         assert!(!clients.is_empty(), "TopkStream: there are no devices");
         Self {
@@ -98,8 +96,8 @@ impl<'a> TopkStream<'a> {
     ///
     /// # Errors
     ///
-    /// As [`topk_vector`](super::topk_vector), if the part ends within an element, or if the device
-    /// failed; then [`finish`](Self::finish) fails too.
+    /// As [`topk_vector`](super::topk_vector), or if the part ends within an element. After a
+    /// failure, [`finish`](Self::finish) fails too.
     pub fn push(&mut self, part: &[u8]) -> Result<(), KernelError> {
         let pushed = self.push_pieces(part);
         self.note_failure(pushed)
@@ -110,7 +108,7 @@ impl<'a> TopkStream<'a> {
         let size = self.dtype.size();
         let least = PIECE_LENGTH_PER_K.saturating_mul(self.options.k).saturating_mul(size);
         let most = least.clamp(PIECE_BYTES[0], PIECE_BYTES[1]) / size;
-        // Equal, because options may be refused for a short rest.
+        // Options may be refused for a short rest.
         let length = part.len() / size;
         let each = length.div_ceil(length.div_ceil(most).max(1)).max(1);
         part.chunks(each * size).try_for_each(|piece| {
@@ -123,7 +121,7 @@ impl<'a> TopkStream<'a> {
         blank(&self.clients[self.turn], bytes)
     }
 
-    /// Pushes a buffer as one piece, best 64 MiB or more; a pinned one without host copy. Errors as
+    /// Pushes one piece, without host copy if pinned; best 64 MiB or more. Errors as
     /// [`push`](Self::push).
     pub fn push_buffer(&mut self, part: Bytes) -> Result<(), KernelError> {
         let pushed = self.push_whole(part);
@@ -166,7 +164,7 @@ impl<'a> TopkStream<'a> {
         if selected == 0 {
             return Ok(());
         }
-        // Before the next upload, for which it would wait.
+        // The next upload would delay it.
         let reading = client.read_async(vec![best.values, best.indices]);
         self.pending.push_back(Pending {
             client,
@@ -191,7 +189,7 @@ impl<'a> TopkStream<'a> {
     ///
     /// # Errors
     ///
-    /// If fewer than k elements were pushed, or the device or a part failed.
+    /// Fewer than k elements were pushed, or the device or a part failed.
     pub fn finish(mut self) -> Result<Best, KernelError> {
         if let Some(error) = self.failed {
             return Err(error);
@@ -220,7 +218,7 @@ impl<'a> TopkStream<'a> {
         let reading = pending.reading.take().expect("not awaited before");
         let [values, places] = read(pending.client, reading)?;
         let selected = pending.selected;
-        // Appending keeps index order, and so ties.
+        // Appending keeps ties.
         let values = &values[..selected * self.dtype.size()];
         self.best.values.extend_from_slice(values);
         let places = i64::from_bytes(&places)[..selected].iter();
@@ -233,7 +231,7 @@ impl<'a> TopkStream<'a> {
         Ok(())
     }
 
-    /// Default algorithms, because others may be refused for few elements.
+    /// Other algorithms may be refused for few elements.
     fn reduce(&mut self, sorted: bool) -> Result<(), KernelError> {
         let (k, length) = (self.options.k, self.best.indices.len());
         let client = &self.clients[0];

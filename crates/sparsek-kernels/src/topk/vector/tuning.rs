@@ -1,12 +1,9 @@
-//! Constants chosen on an NVIDIA H200; records lie under `benches/records/`.
+//! Constants measured on an NVIDIA H200 (`benches/records/`).
 
-/// Greatest k that one cube finishes.
 pub(super) const MAX_FINISH_K: usize = 1 << 10;
-/// Least n / k for delegates.
 pub(super) const MIN_LENGTH_PER_K: usize = 16;
 pub(super) const CUBE_UNITS: u32 = 256;
 pub(super) const HISTOGRAM_UNITS: u32 = 512;
-/// Of histogram and filter kernels.
 pub(super) const MAX_CUBES: usize = 512;
 pub(super) const LOADS_IN_FLIGHT: usize = 8;
 
@@ -14,24 +11,20 @@ pub(super) const MAX_STAGED_EXPONENT: u32 = 5;
 pub(super) const STAGED_UNITS: u32 = 128;
 
 pub(super) const FINISH_UNITS: u32 = 1024;
-/// Register bytes of delegates.
 pub(super) const DELEGATE_BYTES_PER_UNIT: usize = 64;
-/// Candidates in shared memory.
 pub(super) const CANDIDATE_ROOM: usize = 1 << 11;
 pub(super) const FINISH_LOADS_IN_FLIGHT: usize = 4;
-/// Most candidates ranked by all pairs.
 pub(super) const MAX_RANKED: u32 = 64;
 
-/// Bounds of k and n / k for a single row as vector.
 pub(super) const LONG_ROW_MAX_K: usize = 1 << 10;
 pub(super) const LONG_ROW_MIN_LENGTH_PER_K: usize = 16;
-/// Least columns per row for any k.
+/// Columns per row.
 pub(super) const LONG_ROW: usize = 1 << 20;
 
-/// Bytes of a stream's piece, and elements per k.
+/// Bounds, and elements per k.
 pub(super) const PIECE_BYTES: [usize; 2] = [1 << 26, 1 << 29];
 pub(super) const PIECE_LENGTH_PER_K: usize = 64;
-/// Host elements of a stream: at least, and per k.
+/// At least, and per k.
 pub(super) const KEPT: usize = 1 << 20;
 pub(super) const KEPT_PER_K: usize = 4;
 pub(super) const MIN_PINNED_BYTES: usize = 1 << 20;
@@ -43,29 +36,28 @@ const GROUPED: i32 = -6;
 const ROW: usize = 1 << 15;
 const FINISHED: usize = 1 << 18;
 const LONG: usize = 1 << 25;
-/// Range of α.
 const EXPONENTS: [u32; 2] = [3, 16];
 
-/// Thresholds of automatic choices, by default for an NVIDIA H200.
+/// Thresholds of automatic choices; default: NVIDIA H200.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Tuning {
     /// Rule 4: α = (log2(n/k) + constant)/2.
     pub constant: i32,
-    /// `constant` where k is too large for one cube.
+    /// `constant` beyond one cube.
     pub many: i32,
     /// For groups: α = log2(n/k)·3/4 + grouped.
     pub grouped: i32,
-    /// Longest vector that one cube treats as a row.
+    /// Longest vector treated as a row.
     pub row: usize,
-    /// Most elements of selected subranges that one cube scans.
+    /// Most elements that one cube scans.
     pub finished: usize,
-    /// Least n for delegates where k is too large for one cube.
+    /// Least n for delegates beyond one cube.
     pub long: usize,
 }
 
 impl Tuning {
-    /// Exponent α by Rule 4, for k ≥ 1 and 1 to 4 `delegates`.
+    /// α by Rule 4, for k ≥ 1 and 1 to 4 `delegates`.
     #[must_use]
     pub fn exponent(&self, length: usize, k: usize, delegates: usize) -> u32 {
         let constant = if k > MAX_FINISH_K { self.many } else { self.constant };

@@ -1,4 +1,4 @@
-//! Types of plan and launches.
+//! Shared types.
 
 use std::{marker::PhantomData, ops::Deref};
 
@@ -53,7 +53,6 @@ impl<'a> VectorCall<'a> {
     }
 }
 
-/// A call on a vector of `E` in subranges.
 #[derive(Clone, Copy)]
 pub(super) struct SubrangeCall<'a, E> {
     pub call: &'a VectorCall<'a>,
@@ -129,7 +128,6 @@ pub(super) enum Plan {
     Delegates(Partition, Box<AfterDelegates>),
 }
 
-/// Subranges of `2^exponent` elements with `beta` delegates each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Partition {
     pub exponent: u32,
@@ -145,23 +143,16 @@ impl Partition {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum AfterDelegates {
-    /// One cube filters and selects.
     Finish(FinishConfig, FirstTopk),
-    /// Copies selected subranges.
     Concatenate { first: Selection, second: Selection },
-    /// As `Concatenate`, with Rules 2 and 3.
     Filter { first: Selection, second: Selection, config: FilterConfig },
 }
 
-/// How one cube obtains the k best delegates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum FirstTopk {
     SingleLaunch(DelegateVectorConfig),
-    /// Loads all delegates.
     InRegisters,
-    /// Selects groups, then among their delegates.
     Groups(DelegateVectorConfig),
-    /// By another plan.
     SeparateLaunch(Plan),
 }
 
@@ -169,20 +160,19 @@ pub(super) enum FirstTopk {
 #[cfg(feature = "statistics")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WorkloadStats {
-    /// Elements of the vector.
+    /// Vector length.
     pub length: usize,
     /// Input of the first top-k.
     pub delegates: usize,
-    /// Subranges scanned: all β delegates are selected (Rule 3).
+    /// Scanned subranges (Rule 3).
     pub subranges: usize,
-    /// Input of the second top-k: their elements (under Rule 2 those that reach the least selected
-    /// delegate), and selected delegates of other subranges.
+    /// Input of the second top-k, including selected delegates of unscanned subranges.
     pub concatenated: usize,
 }
 
 #[cfg(feature = "statistics")]
 impl WorkloadStats {
-    /// Inputs of both selections divided by `length`.
+    /// Both inputs divided by `length`.
     pub fn share(&self) -> f64 {
         (self.delegates + self.concatenated) as f64 / self.length.max(1) as f64
     }

@@ -1,5 +1,4 @@
-//! First top-k of one cube, in registers. With groups: k best by greatest delegate, then among
-//! their delegates; Rule 1 holds for groups too.
+//! First top-k of one cube, in registers. With groups: the k best groups, then their delegates.
 
 use cubecl::prelude::*;
 
@@ -30,7 +29,6 @@ impl<K: Int> KeySet<K> for RegisterKeys<K> {
     }
 }
 
-/// All delegates, or those of selected groups of `2^group`.
 #[derive(CubeType)]
 struct DelegateSet {
     groups: Shared<[u32]>,
@@ -46,7 +44,6 @@ struct DelegateSet {
 
 #[cube]
 impl DelegateSet {
-    /// Place of item `at`; `count` or more if none.
     fn place(&self, at: u32) -> u32 {
         if comptime!(self.group == 0) {
             at
@@ -59,7 +56,6 @@ impl DelegateSet {
         }
     }
 
-    /// As `select_delegates`. `known` is the key range of groups.
     fn select_best<K: Int, D: Size>(
         &self,
         delegates: &[Vector<K, D>],
@@ -103,7 +99,7 @@ impl DelegateSet {
             self.spacing,
         );
         let quota = self.k - threshold.above;
-        // At most 1024 x 32, so both counts fit in 16 bits.
+        // Counts up to 1024 x 32 fit 16 bits.
         let mut own = Cursor { above: 0, level: 0 };
         #[unroll]
         for item in 0..items {
@@ -129,7 +125,6 @@ impl DelegateSet {
     }
 }
 
-/// Writes places of the k best in order; returns their key range.
 #[cube]
 pub(super) fn select_delegates<K: Int, D: Size>(
     delegates: &[Vector<K, D>],
@@ -172,7 +167,6 @@ pub(super) fn select_delegates<K: Int, D: Size>(
     }
 }
 
-/// As `select_delegates`, after a separate launch.
 #[cube]
 pub(super) fn take_selected_delegates<K: Int, D: Size>(
     best: &[Vector<K, D>],

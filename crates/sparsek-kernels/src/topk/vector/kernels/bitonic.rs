@@ -54,7 +54,7 @@ impl<K: Int> Tile<K> {
         }
     }
 
-    /// Merges bitonic runs of `2 * half`, every other one in reverse.
+    /// Every other run in reverse.
     fn merge(&self, half: u32, run: u32, count: u32, #[comptime] by_place: bool) {
         let mut stride = half;
         while stride > 0 {
@@ -79,8 +79,7 @@ impl<K: Int> Tile<K> {
     }
 }
 
-/// Writes each tile's best run, best first, padded with least keys at `u32::MAX`; of the last tile
-/// the `k` best places in order.
+/// Pads runs with least keys at `u32::MAX`.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn keep_best_runs<E: Element>(
     elements: &[E],
@@ -95,7 +94,6 @@ pub(crate) fn keep_best_runs<E: Element>(
     let run = comptime!(config.run as u32);
     let size = comptime!(TILE as u32);
     let start = CUBE_POS * TILE;
-    // A folded grid has a few cubes more than tiles.
     if CUBE_POS >= length.div_ceil(TILE) {
         terminate!();
     }

@@ -1,5 +1,5 @@
-//! Second top-k of one cube, and output. Few candidates are compared in pairs; else histograms
-//! select keys, then slots that tie with the kth.
+//! Second top-k of one cube. Few candidates compare in pairs; else histograms select keys, then
+//! tied slots.
 
 use cubecl::prelude::*;
 
@@ -21,7 +21,6 @@ pub(super) struct Workspace<K: Int> {
     pub reduce: CubeReduce,
 }
 
-/// Units compare every `step`th item with `from..to`; a plane shares this range.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 struct AllPairs {
@@ -66,7 +65,7 @@ impl SelectedSlots {
         }
     }
 
-    /// Sorts `found`; `counts` must be zero.
+    /// `counts` must be zero.
     pub fn sort(&self, k: u32, counts: &Shared<[Atomic<u32>]>, reduce: &CubeReduce) {
         let mut ordered = self.ordered.clone();
         let pairs = AllPairs::new(k, reduce);
@@ -91,7 +90,7 @@ impl SelectedSlots {
     }
 }
 
-/// Breaks ties by slot; `counts` must be zero.
+/// `counts` must be zero.
 #[cube]
 pub(super) fn select_by_rank<K: Int>(
     candidates: &Candidates<K>,
@@ -130,7 +129,7 @@ pub(super) fn select_by_rank<K: Int>(
     selected.sort(k, counts, reduce);
 }
 
-/// Slots within `range`, inverted so that the first is greatest.
+/// Inverted slots: the first is greatest.
 #[derive(CubeType)]
 struct Ties<K: Int> {
     keys: Shared<[K]>,
@@ -155,7 +154,7 @@ impl<K: Int> KeySet<u32> for Ties<K> {
     }
 }
 
-/// Writes in index order; no key exceeds `range`.
+/// No key exceeds `range`.
 #[cube]
 pub(super) fn select_by_histogram<E: Element, I: Numeric, N: Size>(
     elements: &SelectedSubranges<E, N>,

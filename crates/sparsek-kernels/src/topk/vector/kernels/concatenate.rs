@@ -1,10 +1,7 @@
-//! Concatenation of the selected subranges, over many cubes.
+//! Concatenates selected subranges over many cubes.
 //!
-//! Slot `(rank << α) + i` is element i of the subrange of delegate `rank`. Ranks follow places, so
-//! slots are in index order.
-//!
-//! [`gather_subranges`] copies all. Other kernels keep elements that reach the least selected
-//! delegate (Rule 2); of subranges without all β selected, only selected delegates (Rule 3).
+//! Slot `(rank << α) + i` is element i of the subrange of delegate `rank`. [`gather_subranges`]
+//! copies all; other kernels apply Rules 2 and 3.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -24,7 +21,7 @@ use crate::{
     },
 };
 
-/// Slots beyond the vector get the least key; equal elements precede them.
+/// Slots beyond the vector get the least key.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn gather_subranges<E: Element, W: Numeric, N: Size>(
     vector: &CutVector<E, N>,
@@ -96,7 +93,6 @@ pub(crate) fn fetch_selected<E: Element, I: Numeric>(
     indices[rank] = I::cast_from(at);
 }
 
-/// Candidates are padded with least keys to whole loads.
 pub(crate) const CANDIDATE_LOAD: usize = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -108,11 +104,9 @@ pub(crate) struct FilterConfig {
     pub largest: bool,
 }
 
-/// Arguments of both filter kernels.
 #[derive(CubeType, CubeLaunch)]
 pub(crate) struct FilterCall<E: Element> {
     elements: &'static [E],
-    /// Places of the best delegates, in order.
     selected: &'static [u32],
     positions: &'static [u32],
     least: &'static [E::Key],
@@ -137,7 +131,6 @@ struct Candidate<K: Int> {
     key: K,
     slot: u32,
     exists: bool,
-    /// Begins a scanned subrange.
     opens_subrange: bool,
 }
 
@@ -148,26 +141,22 @@ impl<E: Element> FilteredSubranges<E> {
         FilteredSubranges::<E> { call, least, config }
     }
 
-    /// End of this cube's slots.
     fn end(&self) -> usize {
         let slots = (self.call.k as usize) << self.call.exponent as usize;
         min((CUBE_POS + 1) * self.call.per_cube, slots)
     }
 
-    /// `rank` and `place` are of the first delegate.
     fn selected_delegates(&self, rank: u32, place: u32) -> u32 {
         let mut count = 0u32;
         #[unroll]
         for order in 0..comptime!(self.config.beta) {
             let other = min(rank + order, self.call.k - 1);
-            // The clamped rank has another place.
             let same = self.call.selected[other as usize] == place + order;
             count += select(same, 1u32, 0u32);
         }
         count
     }
 
-    /// Position number `order` among `count` delegates from `place`.
     fn nth_position(&self, place: u32, count: u32, order: u32) -> u32 {
         let beta = comptime!(self.config.beta);
         let mut found = 0u32;
@@ -240,7 +229,6 @@ pub(crate) fn find_least_delegate<E: Element>(
     }
 }
 
-/// Counts candidates and scanned subranges per cube.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn count_candidates<E: Element>(
     call: FilterCall<E>,
@@ -268,7 +256,7 @@ pub(crate) fn count_candidates<E: Element>(
     }
 }
 
-/// Writes candidates in index order, and their padded number.
+/// Also writes the padded count.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn list_candidates<E: Element>(
     call: FilterCall<E>,
@@ -300,7 +288,6 @@ pub(crate) fn list_candidates<E: Element>(
         let at = tile + UNIT_POS as usize;
         let mut candidate = subranges.candidate(min(at, end - 1) as u32);
         candidate.exists = candidate.exists && at < end;
-        // Units have read previous sums.
         sync_cube();
         let sums = reduce.prefix_sum(select(candidate.exists, 1u32, 0u32));
         if candidate.exists {

@@ -8,10 +8,8 @@
 //!         its unit drops local[0]
 //! ```
 //!
-//! For β = 1, units compare rough keys, which distinguish zeros and NaN by bits but take fewer
-//! instructions; the greatest is refined.
-//!
-//! [`build_delegates_staged`] (Section 5.3) runs only if asked for: `Construction::Staged`.
+//! For β = 1, units compare rough keys: fewer instructions. [`build_delegates_staged`] (Section
+//! 5.3) is for `Construction::Staged`.
 
 use cubecl::prelude::*;
 
@@ -29,13 +27,13 @@ pub(crate) struct DelegateVectorConfig {
     pub cube: TeamShape,
     pub team: TeamShape,
     pub loads_in_flight: usize,
-    /// Short subranges that a team takes at a time.
+    /// Short subranges per team.
     pub concurrent_subranges: usize,
-    /// Several only for groups.
+    /// For groups.
     pub rounds: u32,
     pub beta: usize,
     pub short_keys: bool,
-    /// Elements are words of two bf16.
+    /// Words of two bf16.
     pub packed_bf16: bool,
     pub largest: bool,
 }
@@ -50,8 +48,7 @@ impl DelegateVectorConfig {
     }
 }
 
-/// Writes each subrange's greatest keys, best first, `positions` in it, and each cube's greatest
-/// key as `groups`. Missing elements of the last subrange have the least key at `u32::MAX`.
+/// Missing elements have the least key at `u32::MAX`.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn build_delegates<E: Element, W: Numeric, N: Size>(
     vector: &CutVector<E, N>,
@@ -162,7 +159,6 @@ fn one_subrange<E: Element, W: Numeric, N: Size>(
     }
 }
 
-/// Returns this unit's greatest rough key.
 #[cube]
 pub(super) fn short_subranges<E: Element, W: Numeric, N: Size>(
     vector: &CutVector<E, N>,
@@ -232,7 +228,6 @@ pub(super) fn short_subranges<E: Element, W: Numeric, N: Size>(
     greatest
 }
 
-/// Rough for β = 1, where positions of equal keys do not matter.
 #[cube]
 fn delegate_key<E: Element>(value: E, #[comptime] config: DelegateVectorConfig) -> E::Key {
     if comptime!(config.beta > 1) {
@@ -242,7 +237,6 @@ fn delegate_key<E: Element>(value: E, #[comptime] config: DelegateVectorConfig) 
     }
 }
 
-/// The greater one of packed elements.
 #[cube]
 fn rough<E: Element>(value: E, #[comptime] config: DelegateVectorConfig) -> E::Key {
     if comptime!(config.packed_bf16) {
@@ -344,7 +338,7 @@ pub(crate) struct StagedConfig {
 }
 
 impl StagedConfig {
-    /// One more key per subrange, so that units access different banks.
+    /// Spare keys avoid bank conflicts.
     pub fn keys(&self) -> usize {
         self.units as usize * self.stride()
     }

@@ -9,7 +9,8 @@
 //!
 //! If candidates exceed shared memory, all selected subranges are scanned instead.
 //!
-//! Single launch: the construction's last cube finishes. An uninitialized word counts cubes:
+//! Single launch: the construction's last cube finishes, by zeroed `arrivals`. The code does not
+//! use this variant for an uninitialized word:
 //!
 //! ```text
 //! each cube: old <- exchange(word, call)        call: launch number << 16
@@ -17,9 +18,6 @@
 //!            own <- 1 + (old - call if old has this launch number, else 0)
 //!            last <- fetch_add(word, own) + own == call + cubes
 //! ```
-//!
-//! Each exchange removes a count that the same cube adds again, so only the last completes it. The
-//! 48-bit number distinguishes earlier contents.
 
 use cubecl::{ir::ElemType, prelude::*};
 
@@ -39,8 +37,7 @@ use crate::topk::{
     },
 };
 
-/// Writes the k best in index order; one cube. `delegates` holds all keys in whole loads, or with
-/// `selected_places` the k best, one per load.
+/// `delegates` holds all keys in whole loads, or with `selected_places` the k best, one each.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn finish<E: Element, I: Numeric, N: Size, D: Size>(
     call: FinishCall<E, I, N>,
@@ -192,8 +189,7 @@ fn none<T: CubeType>() -> ComptimeOption<T> {
     intrinsic!(|_| ComptimeOptionExpand::None)
 }
 
-/// The last cube to arrive finishes. `arrivals` is zero at launch. Needs storage visible to other
-/// cubes after [`sync_storage`].
+/// `arrivals` begins at zero. Other cubes must see storage after [`sync_storage`].
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn finish_single_launch<E: Element, I: Numeric, N: Size, D: Size>(
     call: FinishCall<E, I, N>,
@@ -206,7 +202,6 @@ pub(crate) fn finish_single_launch<E: Element, I: Numeric, N: Size, D: Size>(
 ) {
     short_subranges::<E, E::Key, N>(&call.vector, keys, build);
     let mut last = Shared::<[u32]>::new_slice(4usize);
-    // A cube that sees the arrival sees the keys.
     sync_storage();
     if UNIT_POS == 0 {
         let earlier = arrivals[0].fetch_add(1u32);

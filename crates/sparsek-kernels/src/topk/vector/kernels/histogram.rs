@@ -1,11 +1,8 @@
-//! Radix and bucket selection of the k greatest keys by histograms of many cubes (Section 5.1).
+//! Radix and bucket selection by histograms of many cubes (Section 5.1).
 //!
-//! The search is that of one cube ([`threshold::histogram`](crate::topk::threshold::histogram)).
-//! Radix begins with all possible keys, bucket with the keys present. Each pass is a launch whose
-//! cubes derive the range from the last histogram; two more count and write in index order.
-//! Scheduling does not matter, and no count returns to the host.
-//!
-//! The paper's buckets divide values; these divide keys, so NaN and infinities have bins.
+//! As [`threshold::histogram`](crate::topk::threshold::histogram), a launch per pass: radix begins
+//! with all possible keys, bucket with the keys present. Two more count and write in index order.
+//! No count returns to the host.
 
 use cubecl::prelude::*;
 
@@ -21,14 +18,13 @@ use crate::{
     },
 };
 
-/// Consecutive elements per unit.
 pub(crate) const ITEMS: u32 = 16;
-/// Low, high, above, and shift + 1 or zero if closed.
+/// Low, high, above, shift + 1 or zero if closed.
 const STATE_WORDS: usize = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct HistogramConfig {
-    /// Bits of a key; 16 for short keys.
+    /// 16 for short keys.
     pub bits: u32,
     pub largest: bool,
     pub shape: TeamShape,
@@ -48,16 +44,13 @@ impl HistogramConfig {
     }
 }
 
-/// Position of the least selected key.
 pub(crate) fn final_state_at(bits: u32) -> usize {
     bits.div_ceil(DIGIT_BITS) as usize * STATE_WORDS
 }
 
-/// Arguments of all kernels.
 #[derive(CubeType, CubeLaunch)]
 pub(crate) struct HistogramCall<E: Element, N: Size> {
     elements: &'static [Vector<E, N>],
-    /// On the device, overrides `length`.
     filled: ComptimeOption<&'static [u32]>,
     length: usize,
     per_cube: usize,
@@ -89,9 +82,7 @@ impl<E: Element, N: Size> HistogramCall<E, N> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Start {
-    /// Range of each cube's keys.
     CubeRanges,
-    /// Least selected to greatest key of an earlier selection.
     FirstTopk,
 }
 
@@ -119,7 +110,6 @@ fn write_state<K: Int>(states: &mut [K], state: &SearchState<K>, #[comptime] pas
     }
 }
 
-/// Derives the state before `pass` from the last histogram.
 #[cube]
 fn advance_state<K: Int>(
     histograms: &[Atomic<u32>],
@@ -176,7 +166,6 @@ fn greatest_key<K: Int>(#[comptime] bits: u32) -> K {
     K::max_value() >> K::new(comptime!(i64::from(K::elem_type_native().size() as u32 * 8 - bits)))
 }
 
-/// Also clears the histograms.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn find_key_ranges<E: Element, N: Size>(
     call: &HistogramCall<E, N>,
@@ -222,8 +211,7 @@ pub(crate) fn count_bins<E: Element, N: Size>(
     states: &mut [E::Key],
     start_keys: ComptimeOption<&[E::Key]>,
     #[comptime] pass: usize,
-    // The kernel cache takes launches that differ only in which of several options are there for
-    // the same, so this says it too.
+    // The kernel cache ignores which optional arguments exist.
     #[comptime] start: Option<Start>,
     #[comptime] config: HistogramConfig,
 ) {
@@ -276,7 +264,6 @@ pub(crate) fn count_bins<E: Element, N: Size>(
     }
 }
 
-/// Counts keys above and within the final range.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn count_selected<E: Element, N: Size>(
     call: &HistogramCall<E, N>,
@@ -316,7 +303,6 @@ pub(crate) fn count_selected<E: Element, N: Size>(
     }
 }
 
-/// Writes places in index order.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn list_selected<E: Element, N: Size>(
     call: &HistogramCall<E, N>,
@@ -345,7 +331,7 @@ pub(crate) fn list_selected<E: Element, N: Size>(
     let end = min((CUBE_POS + 1) * per_cube, extent.length);
     let mut tile = CUBE_POS * per_cube;
     while tile < end {
-        // At most 1024 x 16, so both counts fit in 16 bits.
+        // Counts up to 1024 x 16 fit 16 bits.
         let first = tile + (UNIT_POS * ITEMS) as usize;
         let per_load = N::value().comptime();
         let mut own = Cursor { above: 0, level: 0 };
@@ -362,7 +348,6 @@ pub(crate) fn list_selected<E: Element, N: Size>(
             }
         }
         let packed = own.packed();
-        // Units have read previous sums.
         sync_cube();
         let sums = reduce.prefix_sum(packed);
         if packed > 0 {

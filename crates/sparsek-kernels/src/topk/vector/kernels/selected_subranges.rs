@@ -1,5 +1,4 @@
-//! Elements of selected subranges, as one cube scans them; slots as in
-//! [`concatenate`](super::concatenate).
+//! Scan of selected subranges; slots as in [`concatenate`](super::concatenate).
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -21,7 +20,7 @@ use crate::topk::{
 pub(super) struct Candidates<K: Int> {
     pub keys: Shared<[K]>,
     pub slots: Shared<[u32]>,
-    /// Numbers of candidates (may exceed `room`), slots found, complete subranges.
+    /// Candidates (may exceed `room`), slots, complete subranges.
     pub filled: Shared<[Atomic<u32>]>,
     #[cube(comptime)]
     pub room: usize,
@@ -31,7 +30,7 @@ pub(super) struct Candidates<K: Int> {
 
 #[cube]
 impl<K: Int> Candidates<K> {
-    /// Takes several elements, because atomics serialize.
+    /// Several: atomics serialize.
     pub fn claim(&self, count: u32) -> u32 {
         self.filled[0].fetch_add(count)
     }
@@ -60,9 +59,9 @@ impl<K: Int> KeySet<K> for Candidates<K> {
 #[derive(CubeType)]
 pub(super) struct SelectedSubranges<E: Element, N: Size> {
     pub vector: CutVector<E, N>,
-    /// Places of the k best delegates, in order.
+    /// Ordered places of delegates.
     pub places: Shared<[u32]>,
-    /// Ranks of last delegates of complete subranges, with all β selected.
+    /// Last rank of each complete subrange.
     pub complete_ranks: Shared<[u32]>,
     pub k: u32,
     #[cube(comptime)]
@@ -87,8 +86,7 @@ impl<E: Element, N: Size> SelectedSubranges<E, N> {
         ((subrange as usize) << exponent as usize) + inside as usize
     }
 
-    /// Of complete subranges, or if `all` of selected ones, then empty except for each subrange's
-    /// first delegate.
+    /// `all`: of selected subranges, empty but for their first delegate.
     fn load(&self, load: u32, #[comptime] all: bool) -> Load {
         let width = comptime!(self.config.shape.width as u32);
         let beta = comptime!(self.config.beta);
@@ -156,7 +154,7 @@ impl<E: Element, N: Size> SelectedSubranges<E, N> {
         items
     }
 
-    /// Collects elements that reach `least` while there is room.
+    /// Elements that reach `least`, up to the room.
     pub fn collect(&self, least: E::Key, loads: u32, candidates: &Candidates<E::Key>) {
         let units = comptime!(self.config.shape.lanes);
         let width = comptime!(self.config.shape.width);
@@ -182,7 +180,6 @@ impl<E: Element, N: Size> SelectedSubranges<E, N> {
                     greatest = max(greatest, key);
                 }
                 let greatest = ordered_refined::<E>(greatest, false, self.config.largest);
-                // Few loads hold a candidate; cut loads are incomplete.
                 if greatest >= least || self.may_cross_end(number, loads) {
                     let load = self.load(min(number, loads - 1), false);
                     let items = self.with_tail(&load, items);
@@ -195,7 +192,6 @@ impl<E: Element, N: Size> SelectedSubranges<E, N> {
         }
     }
 
-    /// Returns whether there was room.
     fn keep_reaching(
         &self,
         items: Vector<E, N>,
@@ -232,7 +228,7 @@ impl<E: Element, N: Size> SelectedSubranges<E, N> {
         ranks << (self.vector.exponent - comptime!(self.config.shape.width.ilog2()))
     }
 
-    /// Writes the result if candidates exceed the room.
+    /// For candidates beyond the room.
     pub fn write_selected<I: Numeric>(
         &self,
         threshold: &Threshold<E::Key>,
@@ -261,9 +257,8 @@ impl<E: Element, N: Size> SelectedSubranges<E, N> {
                     own.place::<E::Key>(key, threshold, quota);
                 }
             }
-            // Units have read previous sums.
             sync_cube();
-            // At most 1024 x 16, so both counts fit in 16 bits.
+            // Counts up to 1024 x 16 fit 16 bits.
             let sums = reduce.prefix_sum(own.packed());
             let mut cursor = totals.after(sums.before);
             #[unroll]

@@ -1,4 +1,4 @@
-//! Types that kernels share.
+//! Shared types.
 
 use cubecl::prelude::*;
 
@@ -7,7 +7,7 @@ use crate::{
     topk::{key::Element, threshold::histogram::BINS},
 };
 
-/// A vector in subranges of `2^exponent` elements.
+/// Subranges have `2^exponent` elements.
 #[derive(CubeType, CubeLaunch)]
 pub(crate) struct CutVector<E: Element, N: Size> {
     /// Whole loads.
@@ -17,7 +17,6 @@ pub(crate) struct CutVector<E: Element, N: Size> {
     pub exponent: u32,
 }
 
-/// Numbers of delegates of the vector, in registers, and selected.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(crate) struct DelegateCounts {
@@ -26,7 +25,6 @@ pub(crate) struct DelegateCounts {
     pub k: u32,
 }
 
-/// Arguments of both kernels that finish.
 #[derive(CubeType, CubeLaunch)]
 pub(crate) struct FinishCall<E: Element, I: Numeric, N: Size> {
     pub vector: CutVector<E, N>,
@@ -41,23 +39,23 @@ const LOAD_BYTES: usize = 16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FinishConfig {
     pub shape: TeamShape,
-    /// Delegates or groups per unit; 0 after a separate launch.
+    /// Per unit; 0 after a separate launch.
     pub delegate_items: usize,
-    /// Groups have `2^group_exponent` subranges; 0 without.
+    /// Log2 of subranges per group; 0 without.
     pub group_exponent: u32,
     pub grouped_items: usize,
     pub beta: u32,
     pub loads_in_flight: usize,
-    /// Bounds of k and candidates.
+    /// Bounds k.
     pub max_k: usize,
     pub room: usize,
-    /// Different keys differ by at least `2^spacing`, except infinities and NaN.
+    /// Keys differ by at least `2^spacing`, except infinities and NaN.
     pub spacing: u32,
     pub largest: bool,
 }
 
 impl FinishConfig {
-    /// Each unit holds whole loads.
+    /// Whole loads per unit.
     pub fn delegate_width(&self, key: usize) -> usize {
         let least = if self.group_exponent > 0 {
             self.delegate_items.min(self.grouped_items)
@@ -74,7 +72,6 @@ impl FinishConfig {
     }
 }
 
-/// Scanned subranges and candidates, if asked for.
 #[cube]
 pub(super) fn write_stats(stats: ComptimeOption<&mut [u32]>, subranges: u32, candidates: u32) {
     #[comptime]

@@ -1,4 +1,4 @@
-//! Concatenation of the selected subranges, and output.
+//! Concatenation and output.
 
 use cubecl::{
     features::TypeUsage,
@@ -67,7 +67,7 @@ impl<E: Element> SubrangeCall<'_, E> {
         let keys = allocate(client, "candidates", slots, dtype)?;
         let width = self.vector().load_width(self.partition.exponent);
         let grid = Grid::elementwise(client, slots / width, self.length)?;
-        // SAFETY: reads stay below `length`, loads are whole, and whole subranges are written.
+        // SAFETY: reads stay below `length`, in whole loads; whole subranges are written.
         unsafe {
             gather_subranges::launch_unchecked::<E, W>(
                 client,
@@ -97,7 +97,6 @@ impl<E: Element> SubrangeCall<'_, E> {
         let positions = self.write_delegates(&keys)?;
         let best = self.select_keys(&keys, (key, count), first, None, None)?;
         let (least, least_at) = match &best.states {
-            // The kernels do not read it.
             _ if !config.filtered => (keys.clone(), 0),
             Some(states) => (states.clone(), final_state_at(8 * key.size() as u32)),
             None => (self.least_delegate(config.shape, &keys, &best)?, 0),
@@ -111,7 +110,7 @@ impl<E: Element> SubrangeCall<'_, E> {
             // These read the whole room.
             fill_zero(client, &candidates, key, room)?;
         }
-        // Positions are unread if β = 1.
+        // Unread if β = 1.
         let input = [&best.places, positions.as_ref().unwrap_or(&best.places)];
         let output = [&candidates, &slots, &filled];
         self.list_candidates(config, input, (&least, least_at), output)?;
@@ -215,7 +214,7 @@ impl<E: Element> SubrangeCall<'_, E> {
 }
 
 impl VectorCall<'_> {
-    /// As `fetch_selected`; `subranges` are selected places, α, β.
+    /// `subranges`: selected places, α, β.
     pub fn fetch<E: Element>(
         &self,
         subranges: Option<(&Handle, u32, u32)>,

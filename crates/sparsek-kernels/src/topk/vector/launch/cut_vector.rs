@@ -1,4 +1,4 @@
-//! The vector as an argument of kernels.
+//! The vector as a kernel argument.
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
@@ -11,7 +11,6 @@ impl<E: Element> SubrangeCall<'_, E> {
     }
 }
 
-/// `length` and exponent, read in whole loads of `width` and by elements.
 pub(super) fn cut_vector<E: Element, N: Size>(
     input: &Handle,
     dtype: ElemType,

@@ -1,4 +1,4 @@
-//! Construction of the delegate vector.
+//! Delegate construction.
 
 use cubecl::{
     ir::{ElemType, FloatKind},
@@ -25,7 +25,7 @@ use crate::{
 };
 
 impl<E: Element> SubrangeCall<'_, E> {
-    /// Writes keys; returns positions if β > 1.
+    /// Returns positions if β > 1.
     pub fn write_delegates(&self, keys: &Handle) -> Result<Option<Handle>, KernelError> {
         if self.partition.staged {
             self.staged_delegates(keys)?;
@@ -42,7 +42,7 @@ impl<E: Element> SubrangeCall<'_, E> {
         DelegateVectorConfig::new(&self.vector(), &self.partition, CUBE_UNITS, self.options.largest)
     }
 
-    /// Packs bf16 where possible: fewer instructions.
+    /// Packs bf16 where possible.
     pub fn build<W: Numeric>(
         &self,
         config: DelegateVectorConfig,
@@ -62,7 +62,6 @@ impl<E: Element> SubrangeCall<'_, E> {
         }
     }
 
-    /// `S` is the dtype of `source`.
     fn launch_build<S: Element, W: Numeric>(
         &self,
         source: DelegateSource,
@@ -81,7 +80,7 @@ impl<E: Element> SubrangeCall<'_, E> {
         let positions = positions.map(|positions| argument(positions, "positions", U32, count));
         let key = S::Key::elem_type_native();
         let groups = groups.map(|groups| argument(groups, "groups", key, cubes));
-        // SAFETY: the kernel reads below `length`, whole loads in whole subranges only.
+        // SAFETY: reads stay below `length`, in whole loads.
         unsafe {
             build_delegates::launch_unchecked::<S, W>(
                 client,
@@ -112,7 +111,7 @@ impl<E: Element> SubrangeCall<'_, E> {
         let dim = CubeDim::new_1d(config.units);
         let cubes = count.div_ceil(config.units as usize);
         let grid = Grid::new(client, cubes, dim, self.length)?;
-        // SAFETY: the kernel reads below `length`, only whole loads as loads.
+        // SAFETY: reads stay below `length`, in whole loads.
         unsafe {
             build_delegates_staged::launch_unchecked::<E>(
                 client,

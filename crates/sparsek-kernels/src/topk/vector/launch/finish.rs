@@ -19,11 +19,8 @@ use crate::{
 
 struct FinishInput<'a> {
     keys: &'a Handle,
-    /// Keys, and number of groups.
     groups: Option<(&'a Handle, usize)>,
-    /// k best delegates of a separate launch.
     best: Option<&'a Selected>,
-    /// If β > 1.
     positions: Option<&'a Handle>,
 }
 
@@ -123,7 +120,7 @@ impl<E: Element> SubrangeCall<'_, E> {
         let grid = Grid::new(client, cubes, dim, self.length)?;
         let delegate_width = config.delegate_width(key.size());
         fill_zero(client, arrivals, U32, 1)?;
-        // SAFETY: elements are read below `length`; writes are one key per delegate and k elements.
+        // SAFETY: reads stay below `length`; writes are one key per delegate, k elements.
         unsafe {
             finish_single_launch::launch_unchecked::<E>(
                 client,

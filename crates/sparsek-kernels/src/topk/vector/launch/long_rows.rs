@@ -1,4 +1,4 @@
-//! Top-k of few long rows, one after another.
+//! Top-k of few long rows, one by one.
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
@@ -45,7 +45,6 @@ pub(crate) fn topk_long_rows(
     Ok(output)
 }
 
-/// Copies k elements to `first` of `total`.
 fn copy<E: Element>(
     client: &Client,
     (best, k): (&Selected, usize),
@@ -53,7 +52,7 @@ fn copy<E: Element>(
     [dtype, index]: [ElemType; 2],
 ) -> Result<(), KernelError> {
     let grid = Grid::elementwise(client, k, total)?;
-    // SAFETY: the kernel reads below k and writes k places of the row.
+    // SAFETY: the kernel reads below k and writes k places.
     unsafe {
         copy_row::launch_unchecked::<E>(
             client,

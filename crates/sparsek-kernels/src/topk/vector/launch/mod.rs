@@ -46,7 +46,6 @@ impl VectorCall<'_> {
         job.order(selected.values, selected.indices)
     }
 
-    /// Output in index order.
     fn select<E: Element>(&self, plan: &Plan) -> Result<Selected, KernelError> {
         match plan {
             Plan::Whole(Selection::Rows) => {

@@ -1,4 +1,4 @@
-//! Selection from a vector or from keys over many cubes.
+//! Selection over many cubes.
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
@@ -28,7 +28,7 @@ pub(super) struct SelectionInput<'a> {
     pub dtype: ElemType,
     pub length: usize,
     pub largest: bool,
-    /// Length known only to the device: at most `length`, whole loads; histograms only.
+    /// Length on the device, whole loads; histograms only.
     pub filled: Option<&'a Handle>,
 }
 
@@ -39,12 +39,12 @@ pub(super) struct SelectedPlaces {
 }
 
 impl<'a> SelectionInput<'a> {
-    /// The greatest of all.
+    /// Selects the greatest.
     pub fn new(client: &'a Client, handle: &'a Handle, dtype: ElemType, length: usize) -> Self {
         Self { client, handle, dtype, length, largest: true, filled: None }
     }
 
-    /// Selects the k best. With `start`, histograms begin with an earlier selection's final range.
+    /// `start` is an earlier final range.
     pub fn select<E: Element>(
         &self,
         selection: Selection,
@@ -102,7 +102,7 @@ impl<'a> SelectionInput<'a> {
         let dim = CubeDim::new_1d(config.units);
         let grid = Grid::new(client, tiles, dim, self.length)?;
         let places = places.map(|places| argument(places, "places", U32, self.length));
-        // SAFETY: elements are read below `length`; each tile writes one run.
+        // SAFETY: reads stay below `length`; each tile writes one run.
         unsafe {
             keep_best_runs::launch_unchecked::<E>(
                 client,
@@ -173,7 +173,7 @@ impl<'a> SelectionInput<'a> {
             let words = keys.size_in_used() as usize / key.size();
             argument(keys, "ranges", key, words)
         };
-        // SAFETY: elements are read below `length`; at most k places are written.
+        // SAFETY: reads stay below `length`; at most k places are written.
         unsafe {
             if let (Start::CubeRanges, Some(ranges)) = (start, &start_keys) {
                 let grid = grid()?;

@@ -1,4 +1,4 @@
-//! Upload of large parts: threads copy once, into pinned memory if any.
+//! Uploads large parts, through pinned memory if any.
 
 use std::{mem::MaybeUninit, slice};
 
@@ -30,7 +30,7 @@ fn pinned(client: &Client, lent: Lent, bytes: usize) -> Option<Bytes> {
     (staged.property() != AllocationProperty::Other).then_some(staged)
 }
 
-/// Copy source; without any, new pinned memory keeps the system's zeros.
+/// None keeps the system's zeros.
 struct Lent(Option<(*const u8, usize)>);
 
 impl Lent {
