@@ -72,9 +72,13 @@ pub(crate) struct SortConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum SortKeys {
     /// Distance from the least selected value, of bits if `bitwise`.
-    Float { bitwise: bool },
+    Float {
+        bitwise: bool,
+    },
     /// 16-bit float; its f32 ends in `zeros` zero bits.
-    Half { zeros: u32 },
+    Half {
+        zeros: u32,
+    },
     Word,
 }
 

@@ -127,10 +127,7 @@ impl RegisterRow<f32> {
         let mean = self.team.sum::<f32>(own.sum) * normal.inverse;
         let square = self.team.sum::<f32>(own.squares) * normal.inverse;
         let spread = f32::sqrt(max(square - mean * mean, 0.0));
-        Model {
-            mean,
-            spread: select(square < f32::MAX, spread, infinity::<f32>()),
-        }
+        Model { mean, spread: select(square < f32::MAX, spread, infinity::<f32>()) }
     }
 }
 

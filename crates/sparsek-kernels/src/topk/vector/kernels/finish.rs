@@ -9,15 +9,7 @@
 //!
 //! If candidates exceed shared memory, all selected subranges are scanned instead.
 //!
-//! Single launch: the construction's last cube finishes, by zeroed `arrivals`. The code does not
-//! use this variant for an uninitialized word:
-//!
-//! ```text
-//! each cube: old <- exchange(word, call)        call: launch number << 16
-//!            construct delegates; sync_storage
-//!            own <- 1 + (old - call if old has this launch number, else 0)
-//!            last <- fetch_add(word, own) + own == call + cubes
-//! ```
+//! Single launch: the construction's last cube finishes, by zeroed `arrivals`.
 
 use cubecl::{ir::ElemType, prelude::*};
 
