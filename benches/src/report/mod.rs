@@ -199,7 +199,9 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("sparsek-report-{}", std::process::id()));
         let records = folder.join("records/nvidia-x");
         fs::create_dir_all(&records).unwrap();
-        let line = r#"{"case":"1x8x2","single_us":1.0,"piped_us":2.0,"first_ms":3.0}"#;
+        let origin = r#""commit":"c151c98","date":"2026-11-30""#;
+        let times = r#""single_us":1.0,"piped_us":2.0,"first_ms":3.0"#;
+        let line = format!(r#"{{"case":"1x8x2",{times},{origin}}}"#);
         fs::write(records.join("latency.jsonl"), line).unwrap();
         let mut arguments = Arguments {
             records: folder.join("records"),

@@ -73,7 +73,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
 }
 
 /// `[rows, inner] · [inner, outputs]`.
-fn multiply(x: &[f64], weight: &[f64], [rows, inner, outputs]: [usize; 3]) -> Vec<f64> {
+pub fn multiply(x: &[f64], weight: &[f64], [rows, inner, outputs]: [usize; 3]) -> Vec<f64> {
     let mut y = vec![0.0; rows * outputs];
     for row in 0..rows {
         for i in 0..inner {
@@ -90,7 +90,7 @@ fn transpose(x: &[f64], [rows, cols]: [usize; 2]) -> Vec<f64> {
     (0..rows * cols).map(at).collect()
 }
 
-fn rows(handle: &Handle, [rows, width]: [usize; 2]) -> PitchedRows<'_> {
+pub fn rows(handle: &Handle, [rows, width]: [usize; 2]) -> PitchedRows<'_> {
     let rows = DenseRows { handle, dtype: F32, rows, width };
     rows.into()
 }

@@ -6,6 +6,7 @@ pub mod edges;
 pub mod filter;
 pub mod gradients;
 pub mod graphs;
+pub mod listed;
 pub mod magnitudes;
 pub mod metrics;
 pub mod neighbors;
@@ -27,6 +28,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     tensor_core::add(cases, backend);
     neighbors::add(cases, backend);
     dense::add(cases, backend);
+    listed::add(cases, backend);
     graphs::add(cases, backend);
     filter::add(cases, backend);
     precomputed::add(cases, backend);

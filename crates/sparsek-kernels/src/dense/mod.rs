@@ -1,5 +1,7 @@
 //! Operations on dense rows: few columns, very many rows.
 //!
+//! - [`columns_within`]: columns of `x · w` below limits.
+//!
 //! All are deterministic on a device, and accumulate in f32, or f64 for f64.
 
 #[cfg(feature = "kernels")]
@@ -26,6 +28,7 @@ pub use self::{
     gemm::{
         inner::{inner_fits, inner_product},
         product::{accumulates, product},
+        within::{RowLists, columns_within, lists_within},
     },
     layer_norm::{Normalized, layer_norm, layer_norm_gradient},
     types::{DenseRows, PitchedRows, Weight},

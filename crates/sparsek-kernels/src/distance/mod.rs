@@ -59,7 +59,7 @@ use cubecl::{prelude::*, server::Handle};
 use self::prepare::{columns::Columns, packed::Packed};
 #[cfg(feature = "kernels")]
 pub use self::{
-    dense_rows::{dense_distances, unit_rows},
+    dense_rows::{Listed, dense_distances, listed_distances, unit_rows},
     exclude_self::exclude_self,
     gradient::{Transposed, Upstream, gradient},
     job::Job,

@@ -107,3 +107,10 @@ pub(super) const HOST_DENSE_BYTES: usize = 1 << 21;
 pub(super) const HOST_STRIPE: usize = 512;
 /// Rows per thread.
 pub(super) const HOST_STRIPE_PART: usize = 64;
+/// Planes of a tensor-core cube, and those across its left rows.
+pub(super) const TENSOR_CORE_PLANES: usize = 8;
+pub(super) const TENSOR_CORE_LEFT_PLANES: usize = 4;
+/// Of both matrices in f16, for tensor cores.
+pub(super) const TENSOR_CORE_BYTES: usize = 256 << 20;
+/// Per tile; by columns alone: parts take one routine.
+pub(super) const COUNTER_BYTES: usize = 256 << 20;

@@ -1,11 +1,10 @@
 //! Sizes of prepared matrices.
 
 use super::tuning::{
-    BLOCK_MIN_ENTRIES, BLOCKS_MIN_NNZ, BUSY_ITEMS, MAX_BLOCKS, MAX_PART, MIN_PART,
+    BLOCK_MIN_ENTRIES, BLOCKS_MIN_NNZ, BUSY_ITEMS, LOAD, MAX_BLOCKS, MAX_PART, MIN_PART,
 };
 
 pub(super) const ITEM_WORDS: usize = 4;
-pub(super) const LOAD: usize = 64;
 /// A zero per bank follows a block.
 pub(super) const BANKS: usize = 32;
 /// First load and loads, packed; loads.

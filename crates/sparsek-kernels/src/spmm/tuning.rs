@@ -52,3 +52,6 @@ pub(super) const BLOCK_FLIGHT: u32 = 2;
 pub(super) const CHUNK: usize = 16_384;
 
 pub(super) const SDDMM_CUBE_UNITS: u32 = 256;
+pub(super) const LOAD: usize = 64;
+pub(super) const TEAM: u32 = 8;
+pub(super) const TRANSPOSED_TILE: u32 = 32;

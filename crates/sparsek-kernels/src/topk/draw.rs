@@ -15,7 +15,7 @@ use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
 use super::{
     key::{Element, is_single, ordered_key, require_element, require_index, with_element},
-    tuning::{CUBE_UNITS, DRAW_ITEMS, DRAW_RANKED, LONG_CUBE_UNITS},
+    tuning::{CUBE_UNITS, DRAW_ITEMS, DRAW_RANKED, LONG_CUBE_UNITS, RANKED_FLIGHT},
     types::{DRAW_FACTORS, DRAW_NUMBERS, DrawSettings},
 };
 use crate::{
@@ -243,8 +243,6 @@ struct Ranked<A: Float> {
     logits: Shared<[A]>,
     places: Shared<[u32]>,
 }
-
-const RANKED_FLIGHT: u32 = 4;
 
 #[cube]
 impl<A: Float> Ranked<A> {

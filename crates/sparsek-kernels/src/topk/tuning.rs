@@ -117,3 +117,4 @@ pub(crate) const REFINE_BIAS: f32 = 1.2;
 pub(crate) const APPROXIMATE_COUNTS: u32 = 6;
 pub(crate) const PACKED_COUNTS: u32 = 10;
 pub(crate) const PACKED_TIES: u32 = 3;
+pub(crate) const RANKED_FLIGHT: u32 = 4;

@@ -8,6 +8,14 @@
 //! else: again with 8 c candidates, at last with all rows and no bound
 //! ```
 //!
+//! Bounds of many rows never reach memory where `sparsek_kernels::dense::lists_within` holds, first of all:
+//!
+//! ```text
+//! limit <- a low rank of the bounds of every 32nd row, to expect some c rows
+//! candidates: all rows with bound <= limit, listed as the product is computed
+//! the least rejected bound is above the limit; a list that overflows proves nothing
+//! ```
+//!
 //! **Exact.** If the greatest candidate bound exceeds the k-th distance, no rejected row beats or
 //! ties it. Direct evaluation adds in a fixed order, so it depends on the two rows alone.
 //!
@@ -27,11 +35,13 @@ use burn::{
     backend::Dispatch,
     tensor::{Bool, DType, Float, Int, Tensor, TensorData},
 };
+#[cfg(feature = "cubecl")]
+use sparsek_kernels::dense::lists_within;
 use sparsek_kernels::distance::{DenseForm as Form, SquareRange};
 
 use super::types::{Nearest, NearestNeighbors};
 use crate::{
-    ops::{DenseOps, DistanceOps, distance_dtype},
+    ops::{DenseOps, DistanceOps, ListedSpec, distance_dtype},
     topk::{TopkOptions, topk},
 };
 
@@ -43,6 +53,19 @@ const BOUND_BYTES: usize = 1 << 30;
 const ALL_BYTES: usize = 128 << 20;
 /// Products take this many rows at a time.
 const WHOLE_BATCH: usize = 256;
+/// Least index rows for lists.
+const LISTED_ROWS: usize = 1 << 16;
+/// Index rows per row of the sample.
+const SAMPLE_SHARE: usize = 32;
+/// Rows of the sample are a multiple: products store whole blocks of columns.
+const SAMPLE_MULTIPLE: usize = 128;
+/// Standard deviations by which a sampled rank, and the length of a list, may miss.
+const RANK_MARGIN: f64 = 4.0;
+const LIST_MARGIN: f64 = 6.0;
+const LIST_MULTIPLE: usize = 128;
+const MAX_LIST: usize = 4096;
+/// Least index rows per place of a list.
+const LIST_FRACTION: usize = 16;
 const RUNS: &str = "the device runs";
 
 /// f32 or f64; for angles, unit rows.
@@ -128,6 +151,49 @@ pub struct Index {
     /// Of the bounds: `[n]`.
     offsets: Tensor<1>,
     means: Option<Tensor<2>>,
+    /// Factors and offsets of every 32nd row, if rows can be listed.
+    sample: Option<(Tensor<2>, Tensor<1>)>,
+}
+
+/// Candidates from lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Listing {
+    /// Of the limit, among bounds of the sample.
+    rank: usize,
+    capacity: usize,
+}
+
+impl Listing {
+    /// Lists that hold at least `candidates` of `rows` rows, most likely, and fit.
+    fn new(candidates: usize, rows: usize) -> Option<Self> {
+        let share = SAMPLE_SHARE as f64;
+        let expected = candidates as f64 / share;
+        let rank = (expected + RANK_MARGIN * (expected.sqrt() + 1.0)).ceil();
+        let capacity = (share * (rank + LIST_MARGIN * rank.sqrt())).ceil() as usize;
+        let capacity = capacity.next_multiple_of(LIST_MULTIPLE);
+        let fits = capacity <= MAX_LIST && capacity * LIST_FRACTION <= rows;
+        fits.then_some(Self { rank: rank as usize, capacity })
+    }
+}
+
+enum Candidates {
+    Listed(Listing),
+    /// The rows of least bound.
+    Least(usize),
+    All,
+}
+
+/// Whether the device lists rows without their bounds in memory.
+fn lists(rows: &Tensor<2>) -> bool {
+    #[cfg(feature = "cubecl")]
+    if let burn::backend::DispatchDevice::Cube(device) =
+        rows.device().without_autodiff().as_dispatch()
+    {
+        let [_, columns] = rows.dims();
+        return rows.dtype() == DType::F32 && lists_within(&device.client(), columns);
+    }
+    let _ = rows;
+    false
 }
 
 /// Bound of row x: (factors · x + offset of x + shift) · scale.
@@ -194,7 +260,19 @@ impl Index {
                 (clean, offsets, None)
             }
         };
-        Self { form, rows, factors, offsets: offsets.flatten(0, 1), means }
+        let offsets: Tensor<1> = offsets.flatten(0, 1);
+        let index = Self { form, rows, factors, offsets, means, sample: None };
+        let many = index.rows.dims()[0] >= LISTED_ROWS && lists(&index.rows);
+        let sample = many.then(|| index.sample());
+        Self { sample, ..index }
+    }
+
+    fn sample(&self) -> (Tensor<2>, Tensor<1>) {
+        let count = self.rows.dims()[0] / SAMPLE_SHARE;
+        let count = count - count % SAMPLE_MULTIPLE.min(count);
+        let rows = 0..(count * SAMPLE_SHARE) as i64;
+        let places = Tensor::arange_step(rows, SAMPLE_SHARE, &self.rows.device());
+        (self.factors.clone().select(0, places.clone()), self.offsets.clone().select(0, places))
     }
 
     fn queries(&self, query: &Tensor<2>) -> Queries {
@@ -243,6 +321,12 @@ impl Index {
         ))
     }
 
+    /// Queries whose sampled bounds and lists, with distances, fit.
+    fn listing_batch(&self, listing: Listing) -> usize {
+        let sample = self.rows.dims()[0].div_ceil(SAMPLE_SHARE);
+        BOUND_BYTES / (size_of::<f32>() * (sample + 4 * listing.capacity))
+    }
+
     fn fitting(&self, bytes: usize) -> usize {
         let [rows, _] = self.rows.dims();
         bytes / (self.rows.dtype().size() * rows.max(1))
@@ -260,51 +344,86 @@ impl Index {
         k: usize,
         candidates: usize,
     ) -> (Nearest, Tensor<2, Bool>) {
-        let bounds = Tensor::from_dispatch(<Dispatch as DenseOps>::row_products(
-            queries.factors.into_dispatch(),
-            self.factors.clone().into_dispatch(),
-            self.offsets.clone().into_dispatch(),
-        ));
+        let Queries { rows: query, factors, shifts, scales } = queries;
+        let bounds = products(factors, &self.factors, &self.offsets);
         // Unsorted candidates ascend, so ties go to the lowest row.
         let options = TopkOptions::new(candidates).with_largest(false);
         let (bounds, rows) = topk::<2, Float>(bounds, &options, 1);
-        let distances = self.distances(queries.rows, rows.clone());
+        let distances = self.distances(query, rows.clone());
         let (distances, places) = self.nearest(distances, k);
+        let proven = self.proven(&distances, bounds.max_dim(1), &shifts, &scales);
+        ((distances, rows.gather(1, places)), proven)
+    }
+
+    /// As [`filtered`](Self::filtered), by lists of a part of the rows.
+    fn listed(
+        &self,
+        queries: Queries,
+        k: usize,
+        Listing { rank, capacity }: Listing,
+    ) -> (Nearest, Tensor<2, Bool>) {
+        let (sample, sample_offsets) = self.sample.as_ref().expect("planned with a sample");
+        let bounds = products(queries.factors.clone(), sample, sample_offsets);
+        let (bounds, _) = topk::<2, Float>(bounds, &TopkOptions::new(rank).with_largest(false), 1);
+        let limits = bounds.max_dim(1);
+        let index = queries.rows.device().settings().int_dtype;
+        let (distances, rows) = <Dispatch as DistanceOps>::near_distances(
+            queries.factors.into_dispatch(),
+            self.factors.clone().into_dispatch(),
+            self.offsets.clone().into_dispatch(),
+            limits.clone().into_dispatch(),
+            queries.rows.into_dispatch(),
+            self.rows.clone().into_dispatch(),
+            ListedSpec { form: self.form, capacity, index },
+        );
+        let rows = Tensor::<2, Int>::from_dispatch(rows);
+        let (distances, places) = self.nearest(Tensor::from_dispatch(distances), k);
+        let proven = self.proven(&distances, limits, &queries.shifts, &queries.scales);
+        ((distances, rows.gather(1, places)), proven)
+    }
+
+    /// Whether rows with at least these bounds are farther than the k-th nearest.
+    fn proven(
+        &self,
+        distances: &Tensor<2>,
+        bounds: Tensor<2>,
+        shifts: &Tensor<2>,
+        scales: &Tensor<2>,
+    ) -> Tensor<2, Bool> {
+        let [_, k] = distances.dims();
         let worst = distances.clone().narrow(1, k - 1, 1);
         let worst = match self.form {
             Form::Difference { root: true } => worst.square(),
             Form::Product => worst.neg(),
             _ => worst,
         };
-        let rejected = (bounds.max_dim(1) + queries.shifts) * queries.scales;
-        let proven = rejected.greater(worst);
-        ((distances, rows.gather(1, places)), proven)
+        ((bounds + shifts.clone()) * scales.clone()).greater(worst)
     }
 
     fn pass(
         &self,
         queries: &Queries,
         k: usize,
-        candidates: Option<usize>,
-        batch: usize,
+        candidates: Candidates,
+        batch: Option<usize>,
     ) -> (Nearest, Option<Tensor<2, Bool>>) {
         let batch = match candidates {
-            Some(_) => batch,
-            None => batch.min(self.fitting(ALL_BYTES)),
+            Candidates::Listed(listing) => batch.unwrap_or_else(|| self.listing_batch(listing)),
+            Candidates::Least(_) => batch.unwrap_or_else(|| self.fitting(BOUND_BYTES)),
+            Candidates::All => batch.unwrap_or(usize::MAX).min(self.fitting(ALL_BYTES)),
         };
         let batch = whole_batch(batch);
+        let with_flags = |(found, flags)| (found, Some(flags));
         let (mut distances, mut indices, mut proven) = (Vec::new(), Vec::new(), Vec::new());
         for first in (0..queries.count()).step_by(batch) {
             let count = batch.min(queries.count() - first);
             let tile = queries.map(|all| all.narrow(0, first, count));
-            let found = match candidates {
-                Some(candidates) => {
-                    let (found, flags) = self.filtered(tile, k, candidates);
-                    proven.push(flags);
-                    found
-                }
-                None => self.nearest(self.all_distances(tile.rows), k),
+            let (found, flags) = match candidates {
+                Candidates::Listed(listing) => with_flags(self.listed(tile, k, listing)),
+                Candidates::Least(count) => with_flags(self.filtered(tile, k, count)),
+                Candidates::All => (self.nearest(self.all_distances(tile.rows), k), None),
             };
+            proven.extend(flags);
             distances.push(found.0);
             indices.push(found.1);
         }
@@ -312,13 +431,18 @@ impl Index {
         (found, (!proven.is_empty()).then(|| Tensor::cat(proven, 0)))
     }
 
-    async fn search(&self, queries: &Queries, k: usize, batch: usize) -> Nearest {
+    async fn search(&self, queries: &Queries, k: usize, batch: Option<usize>) -> Nearest {
         let [rows, _] = self.rows.dims();
-        let some = |wanted: usize| (wanted <= rows / LEAST_FRACTION).then_some(wanted);
-        let mut candidates = some(2 * k + MORE_CANDIDATES);
-        let (mut found, mut proven) = self.pass(queries, k, candidates, batch);
+        let least = |wanted: usize| match wanted <= rows / LEAST_FRACTION {
+            true => Candidates::Least(wanted),
+            false => Candidates::All,
+        };
+        let mut wanted = 2 * k + MORE_CANDIDATES;
+        let listing = self.sample.as_ref().and_then(|_| Listing::new(wanted, rows));
+        let first = listing.map_or_else(|| least(wanted), Candidates::Listed);
+        let (mut found, mut proven) = self.pass(queries, k, first, batch);
         let mut open: Vec<i64> = (0..queries.count() as i64).collect();
-        while let (Some(flags), Some(before)) = (proven, candidates) {
+        while let Some(flags) = proven {
             let flags = flags.into_data_async().await.expect(RUNS);
             let flags = flags.iter::<bool>().zip(&open);
             open = flags.filter(|(proven, _)| !proven).map(|(_, &query)| query).collect();
@@ -331,9 +455,9 @@ impl Index {
                 Tensor::<1, Int>::from_data(places, &device)
             };
             let at = upload(&open);
-            candidates = some(before * WIDEN);
+            wanted *= WIDEN;
             let again = queries.map(|all| all.select(0, at.clone()));
-            let (better, flags) = self.pass(&again, k, candidates, batch);
+            let (better, flags) = self.pass(&again, k, least(wanted), batch);
             proven = flags;
             let mut places: Vec<i64> = (0..queries.count() as i64).collect();
             for (place, &query) in open.iter().enumerate() {
@@ -347,6 +471,15 @@ impl Index {
         }
         found
     }
+}
+
+/// `x · yᵀ + bias`.
+fn products(x: Tensor<2>, y: &Tensor<2>, bias: &Tensor<1>) -> Tensor<2> {
+    Tensor::from_dispatch(<Dispatch as DenseOps>::row_products(
+        x.into_dispatch(),
+        y.clone().into_dispatch(),
+        bias.clone().into_dispatch(),
+    ))
 }
 
 fn whole_batch(fitting: usize) -> usize {
@@ -383,8 +516,7 @@ impl NearestNeighbors<Tensor<2>> {
         for part in parts {
             let [rows, _] = part.rows.dims();
             let prepared = part.queries(query);
-            let batch = self.query_batch.unwrap_or_else(|| part.fitting(BOUND_BYTES));
-            let nearest = part.search(&prepared, requested.min(rows), batch).await;
+            let nearest = part.search(&prepared, requested.min(rows), self.query_batch).await;
             found.push((first, nearest));
             first += rows;
         }
@@ -451,6 +583,46 @@ mod tests {
         if spread == [1.0, 0.0] && form != Form::Product {
             assert!(tight > 1000, "{tight}");
         }
+    }
+
+    #[rstest]
+    #[case(216, 1_000_000, Some((22, 1664)))]
+    #[case(36, 100_000, Some((10, 1024)))]
+    #[case(36, 16_383, None)]
+    #[case(4000, 1_000_000, None)]
+    fn lists_hold_the_candidates(
+        #[case] candidates: usize,
+        #[case] rows: usize,
+        #[case] expected: Option<(usize, usize)>,
+    ) {
+        let listing = Listing::new(candidates, rows);
+        assert_eq!(listing.map(|listing| (listing.rank, listing.capacity)), expected);
+    }
+
+    #[rstest]
+    fn lists_change_no_neighbor(
+        #[values(
+            Form::Difference { root: true },
+            Form::Angle { centered: true },
+            Form::Product
+        )]
+        form: Form,
+        #[values(false, true)] equal: bool,
+    ) {
+        let (mut index, query) = (rows(15_000, 3, [1.0, 0.0]), rows(9, 4, [1.0, 0.0]));
+        if equal {
+            // Lists overflow.
+            index = index.narrow(0, 0, 5).repeat_dim(0, 3000);
+        }
+        let plain = Index::new(index, form);
+        let sampled = Index { sample: Some(plain.sample()), ..plain.clone() };
+        assert!(Listing::new(2 * 3 + MORE_CANDIDATES, 15_000).is_some());
+        let search = |index: &Index| {
+            let queries = index.queries(&query);
+            let (distances, rows) = burn::tensor::read_sync(index.search(&queries, 3, Some(4)));
+            (distances.into_data(), rows.into_data())
+        };
+        assert_eq!(search(&sampled), search(&plain));
     }
 
     #[rstest]

@@ -93,6 +93,17 @@ pub struct NearestSpec {
     pub index: IntDType,
 }
 
+/// Candidates whose bounds are within limits.
+#[derive(Clone, Copy, Debug)]
+pub struct ListedSpec {
+    /// The distance.
+    pub form: DenseForm,
+    /// Most candidates per query.
+    pub capacity: usize,
+    /// Index dtype.
+    pub index: IntDType,
+}
+
 /// Gradient for the first matrix.
 #[derive(Clone, Copy, Debug)]
 pub struct GradientSpec {
@@ -128,7 +139,7 @@ mod shapes {
     use sparsek_kernels::distance::radius_blocks;
 
     use super::{
-        CsrTensorsMetadata, DistanceSpec, GradientSpec, NearestSpec, RadiusSpec,
+        CsrTensorsMetadata, DistanceSpec, GradientSpec, ListedSpec, NearestSpec, RadiusSpec,
         TransposedMetadata, TransposedPatternMetadata, distance_dtype,
     };
 
@@ -170,6 +181,22 @@ mod shapes {
         let shape = [x.indptr.shape[0] - 1, spec.k];
         (
             TensorSpec::new(shape.into(), distance_dtype(x.values.dtype)),
+            TensorSpec::new(shape.into(), DType::from(spec.index)),
+        )
+    }
+
+    pub(super) fn near(
+        _factors: &TensorSpec,
+        _index: &TensorSpec,
+        _offsets: &TensorSpec,
+        _limits: &TensorSpec,
+        queries: &TensorSpec,
+        _rows: &TensorSpec,
+        spec: &ListedSpec,
+    ) -> (TensorSpec, TensorSpec) {
+        let shape = [queries.shape[0], spec.capacity];
+        (
+            TensorSpec::new(shape.into(), queries.dtype),
             TensorSpec::new(shape.into(), DType::from(spec.index)),
         )
     }
@@ -248,6 +275,21 @@ pub trait DistanceOps: Backend {
         candidates: IntTensor<Self>,
         form: DenseForm,
     ) -> FloatTensor<Self>;
+
+    /// Distances to the rows where `factors · index + offsets` is at most the query's limit, by
+    /// ascending number: `[m, capacity]`, and the numbers. Padded with the farthest distance; NaN if
+    /// there are more. f32; on GPUs needs
+    /// [`lists_within`](sparsek_kernels::dense::lists_within).
+    #[fusion(meta = shapes::near)]
+    fn near_distances(
+        factors: FloatTensor<Self>,
+        index: FloatTensor<Self>,
+        offsets: FloatTensor<Self>,
+        limits: FloatTensor<Self>,
+        queries: FloatTensor<Self>,
+        rows: FloatTensor<Self>,
+        spec: ListedSpec,
+    ) -> (FloatTensor<Self>, IntTensor<Self>);
 }
 
 /// Gradients of [`DistanceOps`].

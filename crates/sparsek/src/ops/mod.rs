@@ -9,8 +9,8 @@ mod topk;
 pub use dense::{DenseGradientOps, DenseOps};
 pub(crate) use distance::distance_dtype;
 pub use distance::{
-    CsrTensors, DistanceGradientOps, DistanceOps, DistanceSpec, GradientSpec, NearestSpec,
-    RadiusSpec, Transposed, TransposedPattern,
+    CsrTensors, DistanceGradientOps, DistanceOps, DistanceSpec, GradientSpec, ListedSpec,
+    NearestSpec, RadiusSpec, Transposed, TransposedPattern,
 };
 pub use spmm::{
     BlockedEntries, CompressedSpec, Factor, Factors, Operator, SpmmGradientOps, SpmmOps,

@@ -12,7 +12,7 @@ use super::panels;
 use crate::{
     dense::{
         column_sum::reduce_rows,
-        tuning::INNER_AHEAD,
+        tuning::{INNER_AHEAD, INNER_LEFT_PLANES, INNER_PLANES, INNER_SIDE},
         types::{DenseRows, PitchedRows, dtype_refusal},
     },
     device::multiprocessors,
@@ -21,14 +21,11 @@ use crate::{
     primitives::mma::{LANES, Load, Sums, has_tf32, multiply, zeros},
 };
 
-const PLANES: usize = 8;
-const LEFT_PLANES: usize = 4;
-const SIDE: usize = 64;
-const LEFT: usize = SIDE * LEFT_PLANES;
-const RIGHT: usize = SIDE * PLANES / LEFT_PLANES;
-const LEFT_TILES: usize = SIDE / 16;
-const RIGHT_TILES: usize = SIDE / 8;
-const UNITS: usize = LANES as usize * PLANES;
+const LEFT: usize = INNER_SIDE * INNER_LEFT_PLANES;
+const RIGHT: usize = INNER_SIDE * INNER_PLANES / INNER_LEFT_PLANES;
+const LEFT_TILES: usize = INNER_SIDE / 16;
+const RIGHT_TILES: usize = INNER_SIDE / 8;
+const UNITS: usize = LANES as usize * INNER_PLANES;
 const STEP: usize = 16;
 const BLOCK: usize = 32;
 
@@ -106,7 +103,7 @@ fn launch(
         loads: sides.map(PitchedRows::load_width),
         store: if y.width.is_multiple_of(2) { 2 } else { 1 },
     };
-    let dim = CubeDim::new_2d(LANES, PLANES as u32);
+    let dim = CubeDim::new_2d(LANES, INNER_PLANES as u32);
     let [x_extent, y_extent] = [0, 1].map(|side| sides[side].extent(config.loads[side]));
     let elements = x_extent.max(y_extent).max(sums.elements());
     let grid = Grid::new(client, blocks * sums.rows, dim, elements)?;
@@ -260,7 +257,7 @@ impl Side {
         let blocks = comptime!(self.columns / BLOCK);
         #[unroll]
         for load in 0..comptime!(STEP * self.columns / 4 / UNITS) {
-            let block = plane + comptime!(load / 2 * PLANES);
+            let block = plane + comptime!(load / 2 * INNER_PLANES);
             let own = row + block / blocks * 8 + comptime!(load % 2 * 4) + lane % 4;
             let column = self.first + block % blocks * BLOCK + lane / 4 * 4;
             let mut four = Load::zeroed();
@@ -284,7 +281,7 @@ impl Side {
         let (lane, plane) = (UNIT_POS_X as usize, UNIT_POS_Y as usize);
         #[unroll]
         for item in 0..comptime!(STEP * self.columns / 8 / UNITS) {
-            let block = plane + comptime!(item * PLANES);
+            let block = plane + comptime!(item * INNER_PLANES);
             let upper = self.loads[comptime!(first + 2 * item)];
             let lower = self.loads[comptime!(first + 2 * item + 1)];
             #[unroll]
@@ -327,7 +324,7 @@ fn multiply_part(
     let mut others = Sequence::<Array<Vector<tf32, Const<1>>>>::new();
     #[unroll]
     for pair in 0..RIGHT_TILES / 2 {
-        let tile = plane / LEFT_PLANES * comptime!(RIGHT_TILES / 2) + pair;
+        let tile = plane / INNER_LEFT_PLANES * comptime!(RIGHT_TILES / 2) + pair;
         let four = y.four(tile, turn, part);
         #[unroll]
         for half in 0..2usize {
@@ -339,7 +336,7 @@ fn multiply_part(
     }
     #[unroll]
     for one in 0..LEFT_TILES {
-        let four = x.four(plane % LEFT_PLANES * LEFT_TILES + one, turn, part);
+        let four = x.four(plane % INNER_LEFT_PLANES * LEFT_TILES + one, turn, part);
         let mut factor = Array::<Vector<tf32, Const<1>>>::new(4usize);
         #[unroll]
         for place in 0..4usize {
@@ -372,8 +369,9 @@ fn write_tiles<T: Size>(
 ) {
     let (lane, plane) = (UNIT_POS_X as usize, UNIT_POS_Y as usize);
     let (quarter, rest) = (lane / 4, lane % 4);
-    let left = places.left + plane % LEFT_PLANES * SIDE + quarter % 4 * 4 + quarter / 4 * 2;
-    let right = places.right + plane / LEFT_PLANES * SIDE + rest % 2 * 8 + rest / 2 * 2;
+    let left =
+        places.left + plane % INNER_LEFT_PLANES * INNER_SIDE + quarter % 4 * 4 + quarter / 4 * 2;
+    let right = places.right + plane / INNER_LEFT_PLANES * INNER_SIDE + rest % 2 * 8 + rest / 2 * 2;
     let width = comptime!(config.store);
     #[unroll]
     for tile in 0..LEFT_TILES * RIGHT_TILES / 2 {

@@ -1,5 +1,5 @@
 //! Products of tall f32 matrices: `product` and `inner` in TF32; `panels` without, by `split`
-//! (pairs of bf16) or `plain` (no tensor cores).
+//! (pairs of bf16) or `plain` (no tensor cores). `within` lists where a product is below limits.
 
 pub(super) mod inner;
 mod panels;
@@ -7,3 +7,4 @@ mod plain;
 pub(super) mod product;
 mod split;
 mod types;
+pub(super) mod within;

@@ -13,7 +13,10 @@ use cubecl::{prelude::*, server::Handle};
 use super::panels;
 use crate::{
     dense::{
-        tuning::{PRODUCT_AHEAD, PRODUCT_GROUP},
+        tuning::{
+            MATRIX_FLIGHT, PRODUCT_ACROSS, PRODUCT_AHEAD, PRODUCT_GROUP, PRODUCT_HEIGHT,
+            PRODUCT_PLANES,
+        },
         types::{PitchedRows, Weight, access_width, dtype_refusal},
     },
     device::multiprocessors,
@@ -22,16 +25,12 @@ use crate::{
     primitives::mma::{LANES, Load, Sums, clear, has_tf32, multiply, rounded, zeros},
 };
 
-const PLANES: usize = 8;
-const HEIGHT: usize = 32;
-const ACROSS: usize = 128;
-const TILES: usize = ACROSS / 8;
+pub(super) const TILES: usize = PRODUCT_ACROSS / 8;
 const STEP: usize = 16;
 
-const MATRIX_FLIGHT: usize = 4;
-const _: () = assert!((PRODUCT_AHEAD * TILES).is_multiple_of(MATRIX_FLIGHT * PLANES));
+const _: () = assert!((PRODUCT_AHEAD * TILES).is_multiple_of(MATRIX_FLIGHT * PRODUCT_PLANES));
 
-const STEP_BYTES: usize = STEP * ACROSS * size_of::<f32>();
+pub(super) const STEP_BYTES: usize = STEP * PRODUCT_ACROSS * size_of::<f32>();
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct ProductConfig {
@@ -43,7 +42,7 @@ struct ProductConfig {
     whole: bool,
 }
 
-fn steps(inputs: usize) -> usize {
+pub(super) fn steps(inputs: usize) -> usize {
     inputs.div_ceil(STEP).next_multiple_of(PRODUCT_AHEAD)
 }
 
@@ -154,8 +153,8 @@ fn launch(
         return Ok(output);
     }
     let cubes = multiprocessors(client);
-    let blocks = weight.outputs.div_ceil(ACROSS);
-    let tiles = rows.rows.div_ceil(HEIGHT * PLANES);
+    let blocks = weight.outputs.div_ceil(PRODUCT_ACROSS);
+    let tiles = rows.rows.div_ceil(PRODUCT_HEIGHT * PRODUCT_PLANES);
     let workers = (cubes / blocks).clamp(1, tiles);
     let steps = steps(chunk.inputs);
     let stored = addend.unwrap_or(&output);
@@ -164,10 +163,10 @@ fn launch(
         load: x.load_width(),
         store: access_width(stored, size_of::<f32>(), [4, 2], &[weight.outputs]),
         adds: addend.is_some(),
-        whole: weight.outputs.is_multiple_of(ACROSS),
+        whole: weight.outputs.is_multiple_of(PRODUCT_ACROSS),
     };
     let biased = u32::from(bias.is_some());
-    let dim = CubeDim::new_2d(LANES, PLANES as u32);
+    let dim = CubeDim::new_2d(LANES, PRODUCT_PLANES as u32);
     let matrix = weight.inputs * weight.outputs;
     let largest = x.extent(4).max(elements).max(matrix);
     let grid = Grid::new(client, blocks * workers, dim, largest)?;
@@ -214,20 +213,20 @@ fn launch(
 
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
-struct ProductLayout {
-    rows: usize,
-    pitch: usize,
+pub(super) struct ProductLayout {
+    pub rows: usize,
+    pub pitch: usize,
     /// First inner element.
-    inner: usize,
-    inputs: usize,
-    outputs: usize,
+    pub inner: usize,
+    pub inputs: usize,
+    pub outputs: usize,
     /// A multiple of [`PRODUCT_AHEAD`].
-    steps: usize,
-    workers: usize,
-    down: usize,
-    along: usize,
+    pub steps: usize,
+    pub workers: usize,
+    pub down: usize,
+    pub along: usize,
     /// 1 with a bias.
-    biased: u32,
+    pub biased: u32,
 }
 
 /// Permuted: a unit loads four neighbors for two instructions and holds four neighboring results.
@@ -241,89 +240,122 @@ fn product_kernel<L: Size, T: Size>(
     layout: ProductLayout,
     #[comptime] config: ProductConfig,
 ) {
-    let blocks = layout.outputs.div_ceil(ACROSS);
+    let blocks = layout.outputs.div_ceil(PRODUCT_ACROSS);
     let worker = CUBE_POS / blocks;
-    let first = (CUBE_POS - worker * blocks) * ACROSS;
+    let first = (CUBE_POS - worker * blocks) * PRODUCT_ACROSS;
     if worker >= layout.workers {
         terminate!();
     }
-    let matrix = load_matrix(weight, first, &layout, config);
-    let lane = UNIT_POS_X as usize;
-    let stride = layout.workers * comptime!(PLANES * HEIGHT);
-    let mut row = (worker * PLANES + UNIT_POS_Y as usize) * HEIGHT;
+    let matrix = load_matrix(weight, first, &layout, config.room);
+    let stride = layout.workers * comptime!(PRODUCT_PLANES * PRODUCT_HEIGHT);
+    let mut row = (worker * PRODUCT_PLANES + UNIT_POS_Y as usize) * PRODUCT_HEIGHT;
 
-    let mut sums = Sequence::<Sums>::new();
-    #[unroll]
-    for _ in 0..2 * TILES {
-        sums.push(zeros());
-    }
-    let mut loads = Array::<Load>::new(comptime!(PRODUCT_AHEAD * 4));
-    #[unroll]
-    for stage in 0..PRODUCT_AHEAD {
-        read_rows(x, &mut loads, row, stage, &layout, stage, config);
-    }
+    let mut sums = zero_sums();
+    let mut loads = first_loads(x, row, &layout, config.load);
     while row < layout.rows {
-        let mut step = 0usize;
-        while step < layout.steps {
-            #[unroll]
-            for stage in 0..PRODUCT_AHEAD {
-                let place = (step + stage) * comptime!(TILES * LANES as usize) + lane;
-                let mut factors = Sequence::<Array<Vector<tf32, Const<1>>>>::new();
-                #[unroll]
-                for part in 0..4usize {
-                    let (tile, half) = comptime!((part % 2, part / 2));
-                    let upper = loads[comptime!(stage * 4 + 2 * tile)];
-                    let lower = loads[comptime!(stage * 4 + 2 * tile + 1)];
-                    let mut factor = Array::<Vector<tf32, Const<1>>>::new(4usize);
-                    factor[0] = rounded(upper.extract(comptime!(2 * half)));
-                    factor[1] = rounded(lower.extract(comptime!(2 * half)));
-                    factor[2] = rounded(upper.extract(comptime!(2 * half + 1)));
-                    factor[3] = rounded(lower.extract(comptime!(2 * half + 1)));
-                    factors.push(factor);
-                }
-                let ahead = step + comptime!(stage + PRODUCT_AHEAD);
-                let turn = ahead >= layout.steps;
-                let next = select(turn, row + stride, row);
-                let ahead = select(turn, ahead - layout.steps, ahead);
-                read_rows(x, &mut loads, next, ahead, &layout, stage, config);
-                #[unroll]
-                for group in 0..TILES / PRODUCT_GROUP {
-                    let mut fours = Sequence::<Vector<tf32, Const<4>>>::new();
-                    #[unroll]
-                    for tile in 0..PRODUCT_GROUP {
-                        let tile = comptime!((group * PRODUCT_GROUP + tile) * LANES as usize);
-                        fours.push(matrix[place + tile]);
-                    }
-                    #[unroll]
-                    for part in 0..4 * PRODUCT_GROUP {
-                        let (half, tile) =
-                            comptime!((part / (2 * PRODUCT_GROUP), part / 2 % PRODUCT_GROUP));
-                        let four = fours[tile];
-                        let mut other = Array::<Vector<tf32, Const<1>>>::new(2usize);
-                        other[0] = Vector::new(four.extract(comptime!(2 * half)));
-                        other[1] = Vector::new(four.extract(comptime!(2 * half + 1)));
-                        let row = comptime!(part % 2);
-                        let sum = comptime!(row * TILES + group * PRODUCT_GROUP + tile);
-                        multiply(&factors[comptime!(2 * half + row)], &other, &mut sums[sum]);
-                    }
-                }
-            }
-            step += PRODUCT_AHEAD;
-        }
+        multiply_rows(x, &matrix, &mut loads, &mut sums, row, stride, &layout, config.load);
         write_rows(output, addend, bias, &mut sums, row, first, &layout, config);
         row += stride;
     }
 }
 
+#[cube]
+pub(super) fn zero_sums() -> Sequence<Sums> {
+    let mut sums = Sequence::<Sums>::new();
+    #[unroll]
+    for _ in 0..2 * TILES {
+        sums.push(zeros());
+    }
+    sums
+}
+
+/// Starts loading a plane's rows.
+#[cube]
+pub(super) fn first_loads<L: Size>(
+    x: &[Vector<f32, L>],
+    row: usize,
+    layout: &ProductLayout,
+    #[comptime] load: usize,
+) -> Array<Load> {
+    let mut loads = Array::<Load>::new(comptime!(PRODUCT_AHEAD * 4));
+    #[unroll]
+    for stage in 0..PRODUCT_AHEAD {
+        read_rows(x, &mut loads, row, stage, layout, stage, load);
+    }
+    loads
+}
+
+/// Adds the products of a plane's rows, and starts loading those a `stride` on.
+#[cube]
+pub(super) fn multiply_rows<L: Size>(
+    x: &[Vector<f32, L>],
+    matrix: &Shared<[Vector<tf32, Const<4>>]>,
+    loads: &mut Array<Load>,
+    sums: &mut Sequence<Sums>,
+    row: usize,
+    stride: usize,
+    layout: &ProductLayout,
+    #[comptime] load: usize,
+) {
+    let lane = UNIT_POS_X as usize;
+    let mut step = 0usize;
+    while step < layout.steps {
+        #[unroll]
+        for stage in 0..PRODUCT_AHEAD {
+            let place = (step + stage) * comptime!(TILES * LANES as usize) + lane;
+            let mut factors = Sequence::<Array<Vector<tf32, Const<1>>>>::new();
+            #[unroll]
+            for part in 0..4usize {
+                let (tile, half) = comptime!((part % 2, part / 2));
+                let upper = loads[comptime!(stage * 4 + 2 * tile)];
+                let lower = loads[comptime!(stage * 4 + 2 * tile + 1)];
+                let mut factor = Array::<Vector<tf32, Const<1>>>::new(4usize);
+                factor[0] = rounded(upper.extract(comptime!(2 * half)));
+                factor[1] = rounded(lower.extract(comptime!(2 * half)));
+                factor[2] = rounded(upper.extract(comptime!(2 * half + 1)));
+                factor[3] = rounded(lower.extract(comptime!(2 * half + 1)));
+                factors.push(factor);
+            }
+            let ahead = step + comptime!(stage + PRODUCT_AHEAD);
+            let turn = ahead >= layout.steps;
+            let next = select(turn, row + stride, row);
+            let ahead = select(turn, ahead - layout.steps, ahead);
+            read_rows(x, loads, next, ahead, layout, stage, load);
+            #[unroll]
+            for group in 0..TILES / PRODUCT_GROUP {
+                let mut fours = Sequence::<Vector<tf32, Const<4>>>::new();
+                #[unroll]
+                for tile in 0..PRODUCT_GROUP {
+                    let tile = comptime!((group * PRODUCT_GROUP + tile) * LANES as usize);
+                    fours.push(matrix[place + tile]);
+                }
+                #[unroll]
+                for part in 0..4 * PRODUCT_GROUP {
+                    let (half, tile) =
+                        comptime!((part / (2 * PRODUCT_GROUP), part / 2 % PRODUCT_GROUP));
+                    let four = fours[tile];
+                    let mut other = Array::<Vector<tf32, Const<1>>>::new(2usize);
+                    other[0] = Vector::new(four.extract(comptime!(2 * half)));
+                    other[1] = Vector::new(four.extract(comptime!(2 * half + 1)));
+                    let row = comptime!(part % 2);
+                    let sum = comptime!(row * TILES + group * PRODUCT_GROUP + tile);
+                    multiply(&factors[comptime!(2 * half + row)], &other, &mut sums[sum]);
+                }
+            }
+        }
+        step += PRODUCT_AHEAD;
+    }
+}
+
 /// Keeps a unit's four elements of a step together.
 #[cube]
-fn load_matrix(
+pub(super) fn load_matrix(
     weight: &[f32],
     first: usize,
     layout: &ProductLayout,
-    #[comptime] config: ProductConfig,
+    #[comptime] room: usize,
 ) -> Shared<[Vector<tf32, Const<4>>]> {
-    let room = comptime!(config.room * TILES * LANES as usize);
+    let room = comptime!(room * TILES * LANES as usize);
     let mut matrix = Shared::<[Vector<tf32, Const<4>>]>::new_slice(room);
     let length = layout.steps * comptime!(TILES * LANES as usize);
     let mut place = UNIT_POS as usize;
@@ -332,7 +364,7 @@ fn load_matrix(
         let mut fours = Array::<Load>::new(MATRIX_FLIGHT);
         #[unroll]
         for flight in 0..MATRIX_FLIGHT {
-            let place = place + comptime!(flight * LANES as usize * PLANES);
+            let place = place + comptime!(flight * LANES as usize * PRODUCT_PLANES);
             let lane = place % LANES as usize;
             let tile = place / LANES as usize % TILES;
             let step = place / comptime!(LANES as usize * TILES);
@@ -352,10 +384,10 @@ fn load_matrix(
         }
         #[unroll]
         for flight in 0..MATRIX_FLIGHT {
-            let place = place + comptime!(flight * LANES as usize * PLANES);
+            let place = place + comptime!(flight * LANES as usize * PRODUCT_PLANES);
             matrix[place] = Vector::cast_from(fours[flight]);
         }
-        place += comptime!(MATRIX_FLIGHT * LANES as usize * PLANES);
+        place += comptime!(MATRIX_FLIGHT * LANES as usize * PRODUCT_PLANES);
     }
     sync_cube();
     matrix
@@ -369,10 +401,9 @@ fn read_rows<L: Size>(
     step: usize,
     layout: &ProductLayout,
     #[comptime] stage: usize,
-    #[comptime] config: ProductConfig,
+    #[comptime] width: usize,
 ) {
     let lane = UNIT_POS_X as usize;
-    let width = comptime!(config.load);
     let column = step * STEP + lane % 4 * 4;
     #[unroll]
     for part in 0..4usize {

@@ -15,15 +15,14 @@ use half::bf16;
 
 use super::types::{Call, Edge, LINES, PanelLayout, TILE, WIDTH};
 use crate::{
+    dense::tuning::{SPLIT_FIRST_PLANES, SPLIT_PLANES},
     device::plane_size,
     error::KernelError,
     primitives::mma::{Load, instruction},
 };
 
-const PLANES: usize = 8;
-const FIRST_PLANES: usize = 4;
-const DOWN: usize = LINES / FIRST_PLANES / TILE;
-const ACROSS: usize = LINES * FIRST_PLANES / PLANES / TILE;
+const DOWN: usize = LINES / SPLIT_FIRST_PLANES / TILE;
+const ACROSS: usize = LINES * SPLIT_FIRST_PLANES / SPLIT_PLANES / TILE;
 /// Padded against bank conflicts.
 const LINE: usize = TILE + 8;
 const INNER: usize = LINES + 8;
@@ -45,9 +44,10 @@ pub(super) fn has_tiles(client: &Client) -> bool {
 pub(super) fn refusal(client: &Client) -> Option<String> {
     let hardware = &client.properties().hardware;
     let plane = plane_size(client).unwrap_or(0);
-    let shared = 4 * size_of::<bf16>() * LINES * LINE + PLANES * TILE * TILE * size_of::<f32>();
+    let shared =
+        4 * size_of::<bf16>() * LINES * LINE + SPLIT_PLANES * TILE * TILE * size_of::<f32>();
     let loads = LINES * TILE / WIDTH;
-    let units = plane as usize * PLANES;
+    let units = plane as usize * SPLIT_PLANES;
     if units == 0 || !loads.is_multiple_of(units) || units as u32 > hardware.max_units_per_cube {
         Some(format!("planes of {plane} units"))
     } else if shared > hardware.max_shared_memory_size {
@@ -66,7 +66,7 @@ pub(super) fn launch(call: &Call) -> Result<(), KernelError> {
         loads: call.panels.map(|panel| panel.load()),
         store: call.store(),
     };
-    let grid = call.grid(CubeDim::new_2d(config.plane as u32, PLANES as u32))?;
+    let grid = call.grid(CubeDim::new_2d(config.plane as u32, SPLIT_PLANES as u32))?;
     let [first, second, bias, output] = call.arguments()?;
     // SAFETY: `arguments` checks lengths.
     unsafe {
@@ -161,7 +161,7 @@ impl Stage {
         #[comptime] config: SplitConfig,
         #[comptime] panel: usize,
     ) -> Stage {
-        let units = comptime!(config.plane * PLANES);
+        let units = comptime!(config.plane * SPLIT_PLANES);
         let along = comptime!(config.along[panel]);
         let room = comptime!((if along { LINES * LINE } else { TILE * INNER }) / WIDTH);
         Stage {
@@ -213,8 +213,8 @@ impl Stage {
 fn multiply(a: &Stage, b: &Stage, sums: &Sequence<Matrix<f32>>) {
     let plane = UNIT_POS_Y as usize;
     let (top, left) = (
-        plane % FIRST_PLANES * comptime!(DOWN * TILE),
-        plane / FIRST_PLANES * comptime!(ACROSS * TILE),
+        plane % SPLIT_FIRST_PLANES * comptime!(DOWN * TILE),
+        plane / SPLIT_FIRST_PLANES * comptime!(ACROSS * TILE),
     );
     let mut highs = Sequence::<Matrix<Half>>::new();
     let mut lows = Sequence::<Matrix<Half>>::new();
@@ -272,10 +272,10 @@ fn write<O: Size>(
     let width = comptime!(config.store);
     let plane = UNIT_POS_Y as usize;
     let size = comptime!(TILE * TILE / WIDTH);
-    let mut tiles = Shared::<[Load]>::new_slice(comptime!(PLANES * TILE * TILE / WIDTH));
+    let mut tiles = Shared::<[Load]>::new_slice(comptime!(SPLIT_PLANES * TILE * TILE / WIDTH));
     let own = plane * size;
-    let top = a.edge.first + plane % FIRST_PLANES * comptime!(DOWN * TILE);
-    let left = b.edge.first + plane / FIRST_PLANES * comptime!(ACROSS * TILE);
+    let top = a.edge.first + plane % SPLIT_FIRST_PLANES * comptime!(DOWN * TILE);
+    let left = b.edge.first + plane / SPLIT_FIRST_PLANES * comptime!(ACROSS * TILE);
     #[unroll]
     for tile in 0..DOWN * ACROSS {
         cmma::store(

@@ -152,6 +152,99 @@ pub(super) fn dense_distances_kernel<S: Float, I: Int>(
     }
 }
 
+/// Sorts the numbers of a list, and evaluates them, one cube per query.
+///
+/// Behind the numbers lie the last row and the farthest distance; NaN if the list is incomplete.
+#[cube(launch_unchecked, address_type = "dynamic")]
+pub(super) fn listed_distances_kernel<S: Float, I: Int>(
+    queries: &[S],
+    rows: &[S],
+    listed: &[u32],
+    counts: &[u32],
+    distances: &mut [S],
+    numbers: &mut [I],
+    query_count: usize,
+    columns: usize,
+    row_count: usize,
+    #[comptime] config: ListedConfig,
+    #[define(S, I)] _dtypes: [ElemType; 2],
+) {
+    let query = CUBE_POS;
+    if query >= query_count {
+        terminate!();
+    }
+    let capacity = comptime!(config.capacity);
+    let units = comptime!(config.plane * config.planes);
+    let unit = UNIT_POS_Y * comptime!(config.plane) + UNIT_POS_X;
+    let start = query * comptime!(capacity as usize);
+    let found = counts[query];
+    let count = min(found, capacity);
+    let mut list = Shared::<[u32]>::new_slice(capacity as usize);
+    let mut sorted = Shared::<[u32]>::new_slice(capacity as usize);
+    let mut place = unit;
+    while place < count {
+        list[place as usize] = listed[start + place as usize];
+        place += units;
+    }
+    sync_cube();
+    // Numbers differ, so their ranks do.
+    let mut place = unit;
+    while place < count {
+        let own = list[place as usize];
+        let mut rank = 0u32;
+        for other in 0..count {
+            rank += select(list[other as usize] < own, 1u32, 0u32);
+        }
+        sorted[rank as usize] = own;
+        place += units;
+    }
+    sync_cube();
+    let farthest = if comptime!(config.form == DenseForm::Product) {
+        S::new(f32::NEG_INFINITY)
+    } else {
+        S::new(f32::INFINITY)
+    };
+    let padding = select(found > capacity, S::new(f32::NAN), farthest);
+    let mut place = unit;
+    while place < capacity {
+        let real = place < count;
+        let row = select(real, sorted[min(place, max(count, 1u32) - 1) as usize], 0u32);
+        let last = u32::cast_from(row_count - 1);
+        numbers[start + place as usize] = I::cast_from(select(real, row, last));
+        if !real || found > capacity {
+            distances[start + place as usize] = padding;
+        }
+        place += units;
+    }
+    if found <= capacity {
+        let mut slot = UNIT_POS_Y;
+        while slot < count {
+            let row = min(sorted[slot as usize] as usize, row_count - 1);
+            let pair = Pair::<S>::new(
+                queries,
+                rows,
+                query * columns,
+                row * columns,
+                columns,
+                comptime!(config.plane),
+            );
+            let distance = pair.distance(comptime!(config.form));
+            if UNIT_POS_X == 0 {
+                distances[start + slot as usize] = distance;
+            }
+            slot += comptime!(config.planes);
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct ListedConfig {
+    pub plane: u32,
+    pub planes: u32,
+    pub capacity: u32,
+    pub form: DenseForm,
+}
+
 #[derive(CubeType)]
 struct UnitRow<'a, S: Float> {
     elements: &'a mut [S],

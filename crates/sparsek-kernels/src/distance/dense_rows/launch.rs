@@ -1,12 +1,20 @@
-use cubecl::{ir::ElemType, prelude::*, server::Handle};
-
-use super::kernel::{dense_distances_kernel, unit_rows_kernel};
-use crate::{
-    device::{LLVMPIPE_JUMPS, is_llvmpipe, plane_or_unit},
-    distance::{launch::planes_for, types::DenseForm},
-    error::KernelError,
-    launch::{allocate, argument},
+use cubecl::{
+    ir::{ElemType, UIntKind},
+    prelude::*,
+    server::Handle,
 };
+
+use super::kernel::{
+    ListedConfig, dense_distances_kernel, listed_distances_kernel, unit_rows_kernel,
+};
+use crate::{
+    device::{LLVMPIPE_JUMPS, LLVMPIPE_REFUSAL, is_llvmpipe, plane_or_unit, units_per_cube},
+    distance::{launch::planes_for, tuning::ROW_UNITS, types::DenseForm},
+    error::KernelError,
+    launch::{Grid, allocate, argument},
+};
+
+const U32: ElemType = ElemType::UInt(UIntKind::U32);
 
 /// Distances of queries to candidates or all rows: `[queries, candidates or rows]`.
 ///
@@ -60,6 +68,82 @@ pub fn dense_distances(
         );
     }
     Ok(output)
+}
+
+/// Numbers of rows for each query, in any order.
+#[derive(Clone, Copy)]
+pub struct Listed<'a> {
+    /// u32 `[queries, capacity]`, distinct up to the query's count.
+    pub numbers: &'a Handle,
+    /// u32 `[queries]`.
+    pub counts: &'a Handle,
+    /// Numbers that fit.
+    pub capacity: usize,
+}
+
+/// Distances of queries to listed rows, by ascending number, and the numbers, of `index`: both
+/// `[queries, capacity]`.
+///
+/// Inputs as [`dense_distances`]. Behind the count follow the last row and the farthest distance.
+/// Queries whose count exceeds the capacity have NaN.
+///
+/// # Errors
+///
+/// As [`dense_distances`], lists that exceed shared memory, and on llvmpipe.
+pub fn listed_distances(
+    client: &Client,
+    form: DenseForm,
+    [queries, rows]: [&Handle; 2],
+    counts: [usize; 3],
+    listed: Listed,
+    [dtype, index]: [ElemType; 2],
+) -> Result<(Handle, Handle), KernelError> {
+    let [query_count, row_count, columns] = counts;
+    let capacity = listed.capacity;
+    let pairs = query_count * capacity;
+    let shared = 2 * capacity * size_of::<u32>();
+    let limit = client.properties().hardware.max_shared_memory_size;
+    let refused = |reason| KernelError::Routine { routine: "listed_distances", reason };
+    if is_llvmpipe(client) {
+        return Err(refused(LLVMPIPE_REFUSAL.into()));
+    }
+    if shared > limit {
+        let reason = format!("it needs {shared} bytes of shared memory; the limit is {limit}");
+        return Err(refused(reason));
+    }
+    let distances = allocate(client, "distances", pairs, dtype)?;
+    let numbers = allocate(client, "numbers", pairs, index)?;
+    if pairs == 0 {
+        return Ok((distances, numbers));
+    }
+    if row_count == 0 {
+        return Err(KernelError::Rows { first: 0, end: 1, rows: 0 });
+    }
+    let plane = plane_or_unit(client);
+    let planes = units_per_cube(client, ROW_UNITS.max(plane)) / plane;
+    let elements = pairs.max(query_count * columns).max(row_count * columns);
+    let grid = Grid::new(client, query_count, CubeDim::new_2d(plane, planes), elements)?;
+    // SAFETY: `argument` checks lengths; the kernel bounds numbers.
+    unsafe {
+        listed_distances_kernel::launch_unchecked(
+            client,
+            grid.count,
+            grid.dim,
+            grid.address,
+            argument(queries, "queries", dtype, query_count * columns)?,
+            argument(rows, "rows", dtype, row_count * columns)?,
+            argument(listed.numbers, "listed", U32, pairs)?,
+            argument(listed.counts, "counts", U32, query_count)?,
+            argument(&distances, "distances", dtype, pairs)?,
+            argument(&numbers, "numbers", index, pairs)?,
+            query_count,
+            columns,
+            row_count,
+            ListedConfig { plane, planes, capacity: capacity as u32, form },
+            [dtype, index],
+        );
+    }
+    Ok((distances, numbers))
 }
 
 /// Normalizes rows, less their means if `centered`: contiguous `[rows, columns]`, f32 or f64.

@@ -11,4 +11,4 @@
 mod kernel;
 mod launch;
 
-pub use self::launch::{dense_distances, unit_rows};
+pub use self::launch::{Listed, dense_distances, listed_distances, unit_rows};

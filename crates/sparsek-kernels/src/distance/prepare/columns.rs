@@ -15,27 +15,27 @@ use cubecl::{
 use crate::{
     device::plane_or_unit,
     distance::{
-        launch::planes_for, merge::pair::Sparse, semiring::Algebra, tuning::TILE_BYTES,
+        launch::planes_for,
+        merge::pair::Sparse,
+        semiring::Algebra,
+        tuning::{COUNTER_BYTES, TILE_BYTES},
         types::Prepared,
     },
     error::KernelError,
     launch::{Grid, allocate, argument, fill_zero},
 };
 
-/// Per tile; by columns alone: parts take one routine.
-const MOST_BYTES: usize = 256 << 20;
-
 pub(in crate::distance) fn check_cols(
     routine: &'static str,
     cols: usize,
 ) -> Result<(), KernelError> {
     let bytes = cols.saturating_mul(2 * size_of::<i32>());
-    match bytes > MOST_BYTES {
+    match bytes > COUNTER_BYTES {
         true => Err(KernelError::Routine {
             routine,
             reason: format!(
                 "it has a slot for each of at most {} columns, not {cols}; merge has none",
-                MOST_BYTES / (2 * size_of::<i32>())
+                COUNTER_BYTES / (2 * size_of::<i32>())
             ),
         }),
         false => Ok(()),

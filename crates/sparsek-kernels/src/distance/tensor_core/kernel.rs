@@ -6,15 +6,13 @@ use crate::{
         merge::pair::{Matrices, RowPair},
         prepare::packed::{BLOCK, GROUP, STEP},
         semiring::{Inner, Semiring},
-        tuning::STEPS_AHEAD,
+        tuning::{STEPS_AHEAD, TENSOR_CORE_LEFT_PLANES, TENSOR_CORE_PLANES},
     },
     primitives::mma::{Sums, zeros},
 };
 
-pub(super) const PLANES: usize = 8;
-const LEFT_PLANES: usize = 4;
-pub(super) const LEFT: usize = GROUP * LEFT_PLANES;
-pub(super) const RIGHT: usize = GROUP * PLANES / LEFT_PLANES;
+pub(super) const LEFT: usize = GROUP * TENSOR_CORE_LEFT_PLANES;
+pub(super) const RIGHT: usize = GROUP * TENSOR_CORE_PLANES / TENSOR_CORE_LEFT_PLANES;
 const BLOCKS: usize = GROUP / 16;
 
 type Load = Vector<u32, Const<4>>;
@@ -106,8 +104,8 @@ pub(super) fn tensor_core_kernel<M: Semiring, S: Float>(
 ) {
     let across = shape.across.div_ceil(RIGHT);
     let plane = UNIT_POS_Y as usize;
-    let top = CUBE_POS / across * LEFT + plane % LEFT_PLANES * GROUP;
-    let side = CUBE_POS % across * RIGHT + plane / LEFT_PLANES * GROUP;
+    let top = CUBE_POS / across * LEFT + plane % TENSOR_CORE_LEFT_PLANES * GROUP;
+    let side = CUBE_POS % across * RIGHT + plane / TENSOR_CORE_LEFT_PLANES * GROUP;
     // Planes never synchronize.
     if top >= shape.rows || side >= shape.across || (half && top > side) {
         terminate!();

@@ -2,9 +2,7 @@ use std::ops::Range;
 
 use cubecl::{ir::FloatKind, prelude::*};
 
-use super::kernel::{
-    LEFT, PLANES, RIGHT, TensorCoreShapeLaunch, finish_kernel, tensor_core_kernel,
-};
+use super::kernel::{LEFT, RIGHT, TensorCoreShapeLaunch, finish_kernel, tensor_core_kernel};
 use crate::{
     device::accumulator,
     distance::{
@@ -13,6 +11,7 @@ use crate::{
         merge::join,
         prepare::packed::Packed,
         semiring::{Inner, Semiring},
+        tuning::{TENSOR_CORE_BYTES, TENSOR_CORE_PLANES},
         types::{Matrix, Prepared, Routine},
     },
     error::KernelError,
@@ -24,7 +23,6 @@ const INSTRUCTION: [u32; 3] = [16, 8, 16];
 /// Whole numbers exact in f16, f32.
 const MOST: f32 = 2048.0;
 const MOST_SUM: f64 = 16_777_216.0;
-const MOST_BYTES: usize = 256 << 20;
 
 const BUFFERS: usize = 11;
 
@@ -60,8 +58,8 @@ pub(in crate::distance) fn check(
 
 pub(in crate::distance) fn check_size(size: [usize; 2]) -> Result<(), KernelError> {
     match Packed::bytes(size) {
-        bytes if bytes > MOST_BYTES => Err(refused(format!(
-            "{} rows of {} columns take {bytes} bytes laid out densely; the limit is {MOST_BYTES}",
+        bytes if bytes > TENSOR_CORE_BYTES => Err(refused(format!(
+            "{} rows of {} columns take {bytes} bytes laid out densely; the limit is {TENSOR_CORE_BYTES}",
             size[0], size[1]
         ))),
         _ => Ok(()),
@@ -125,7 +123,7 @@ pub(in crate::distance) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelEr
 fn multiply<M: Semiring>(job: &Job, [x, y]: [&Packed; 2], half: bool) -> Result<(), KernelError> {
     let client = job.client;
     let tiles = job.y.rows.div_ceil(RIGHT);
-    let dim = CubeDim::new_2d(LANES, PLANES as u32);
+    let dim = CubeDim::new_2d(LANES, TENSOR_CORE_PLANES as u32);
     let cubes = job.rows.len().div_ceil(LEFT) * tiles;
     let elements = job.elements().max(x.loads()).max(y.loads());
     let grid = Grid::new(client, cubes, dim, elements)?;

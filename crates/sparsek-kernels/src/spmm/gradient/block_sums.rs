@@ -4,10 +4,10 @@
 
 use cubecl::prelude::*;
 
-use super::column_blocks::{LOADS_BITS, LONG, TEAM};
+use super::column_blocks::{LOADS_BITS, LONG};
 use crate::spmm::{
     sizes::{BANKS, EXTENT},
-    tuning::{BLOCK_FLIGHT, CUBES_PER_BLOCK},
+    tuning::{BLOCK_FLIGHT, CUBES_PER_BLOCK, TEAM},
 };
 
 pub(super) const WORDS: usize = 4;

@@ -21,8 +21,8 @@ use crate::{
     primitives::csr::first_from,
     spmm::{
         plane_layout::require_plane_barrier,
-        sizes::{BANKS, EXTENT, LOAD, block_columns, column_blocks_len, extent_words, max_loads},
-        tuning::LIST_UNITS,
+        sizes::{BANKS, EXTENT, block_columns, column_blocks_len, extent_words, max_loads},
+        tuning::{LIST_UNITS, LOAD, TEAM},
         types::Csr,
     },
 };
@@ -32,7 +32,6 @@ pub(super) const ROUTINE: &str = "shared";
 const U16: ElemType = ElemType::UInt(UIntKind::U16);
 const U32: ElemType = ElemType::UInt(UIntKind::U32);
 
-pub(super) const TEAM: u32 = 8;
 /// From here on, the second word counts loads.
 pub(super) const LONG: u32 = 255;
 pub(super) const LOADS_BITS: u32 = 8;

@@ -30,11 +30,9 @@ use crate::{
         compressed::Compressed,
         operand::Operand,
         plane_layout::require_plane_barrier,
-        tuning::{CUBES_PER_BLOCK, SHARED_UNITS},
+        tuning::{CUBES_PER_BLOCK, SHARED_UNITS, TRANSPOSED_TILE},
     },
 };
-
-const TILE: u32 = 32;
 
 #[derive(Clone, Copy)]
 pub(crate) struct SharedPlan {
@@ -112,9 +110,9 @@ pub fn gradient_shared(
     let sums = || argument(&partials, "sums of blocks", sum, total * count);
     // SAFETY: `argument` checks lengths; prepared indices are in range.
     unsafe {
-        let across = width.div_ceil(TILE as usize);
-        let tiles = csr.cols.div_ceil(TILE as usize) * across;
-        let dim = CubeDim::new_2d(TILE, TILE / 4);
+        let across = width.div_ceil(TRANSPOSED_TILE as usize);
+        let tiles = csr.cols.div_ceil(TRANSPOSED_TILE as usize) * across;
+        let dim = CubeDim::new_2d(TRANSPOSED_TILE, TRANSPOSED_TILE / 4);
         let grid = Grid::new(client, tiles, dim, largest)?;
         transpose_kernel::launch_unchecked(
             client,
@@ -189,12 +187,13 @@ fn transpose_kernel<E: Float>(
     #[define(E)] _dtype: ElemType,
 ) {
     let down = CUBE_POS / across;
-    let first_row = down * comptime!(TILE as usize);
-    let first_column = (CUBE_POS - down * across) * comptime!(TILE as usize);
-    let mut tile = Shared::<[f32]>::new_slice(comptime!((TILE * (TILE + 1)) as usize));
+    let first_row = down * comptime!(TRANSPOSED_TILE as usize);
+    let first_column = (CUBE_POS - down * across) * comptime!(TRANSPOSED_TILE as usize);
+    let mut tile =
+        Shared::<[f32]>::new_slice(comptime!((TRANSPOSED_TILE * (TRANSPOSED_TILE + 1)) as usize));
     #[unroll]
     for i in 0..4u32 {
-        let line = UNIT_POS_Y + comptime!(i * TILE / 4);
+        let line = UNIT_POS_Y + comptime!(i * TRANSPOSED_TILE / 4);
         let row = first_row + line as usize;
         let column = first_column + UNIT_POS_X as usize;
         if row < rows && column < width {
@@ -202,18 +201,18 @@ fn transpose_kernel<E: Float>(
             if comptime!(scaled) {
                 value *= factors[row];
             }
-            tile[(line * comptime!(TILE + 1) + UNIT_POS_X) as usize] = value;
+            tile[(line * comptime!(TRANSPOSED_TILE + 1) + UNIT_POS_X) as usize] = value;
         }
     }
     sync_cube();
     #[unroll]
     for i in 0..4u32 {
-        let line = UNIT_POS_Y + comptime!(i * TILE / 4);
+        let line = UNIT_POS_Y + comptime!(i * TRANSPOSED_TILE / 4);
         let row = first_row + UNIT_POS_X as usize;
         let column = first_column + line as usize;
         if row < rows && column < width {
             columns[column * stride + row] =
-                tile[(UNIT_POS_X * comptime!(TILE + 1) + line) as usize];
+                tile[(UNIT_POS_X * comptime!(TRANSPOSED_TILE + 1) + line) as usize];
         }
     }
 }

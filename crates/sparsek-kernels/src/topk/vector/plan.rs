@@ -24,15 +24,16 @@ use cubecl::{
 use super::{
     kernels::{
         bitonic::MAX_RUN,
-        concatenate::{CANDIDATE_LOAD, FilterConfig},
+        concatenate::FilterConfig,
         delegates::{DelegateVectorConfig, StagedConfig},
         types::FinishConfig,
     },
     options::{Construction, Filter, Finish, Selection, Subrange, VectorOptions, VectorStrategy},
     tuning::{
-        CANDIDATE_ROOM, CUBE_UNITS, DELEGATE_BYTES_PER_UNIT, FINISH_LOADS_IN_FLIGHT, FINISH_UNITS,
-        LOADS_IN_FLIGHT, LONG_ROW, LONG_ROW_MAX_K, LONG_ROW_MIN_LENGTH_PER_K, MAX_FINISH_K,
-        MAX_STAGED_EXPONENT, MIN_LENGTH_PER_K, STAGED_UNITS, Tuning,
+        CANDIDATE_LOAD, CANDIDATE_ROOM, CUBE_UNITS, DELEGATE_BYTES_PER_UNIT,
+        FINISH_LOADS_IN_FLIGHT, FINISH_UNITS, LOADS_IN_FLIGHT, LONG_ROW, LONG_ROW_MAX_K,
+        LONG_ROW_MIN_LENGTH_PER_K, MAX_FINISH_K, MAX_STAGED_EXPONENT, MIN_LENGTH_PER_K,
+        STAGED_UNITS, Tuning,
     },
     types::{AfterDelegates, FirstTopk, InputVector, Partition, Plan, U32, VectorCall},
 };

@@ -83,3 +83,6 @@ impl Default for Tuning {
         }
     }
 }
+pub(crate) const HISTOGRAM_ITEMS: u32 = 16;
+pub(crate) const BITONIC_TILE: usize = 1 << 11;
+pub(crate) const CANDIDATE_LOAD: usize = 16;

@@ -12,8 +12,8 @@ use burn_autodiff::{
 use sparsek_kernels::distance::{DenseForm, Gradient, divisor};
 
 use crate::ops::{
-    CsrTensors, DistanceGradientOps, DistanceOps, DistanceSpec, GradientSpec, NearestSpec,
-    RadiusSpec, Transposed, TransposedPattern,
+    CsrTensors, DistanceGradientOps, DistanceOps, DistanceSpec, GradientSpec, ListedSpec,
+    NearestSpec, RadiusSpec, Transposed, TransposedPattern,
 };
 
 #[derive(Clone)]
@@ -185,5 +185,21 @@ impl<B: Backend + DistanceOps + DistanceGradientOps, C: CheckpointStrategy> Dist
     ) -> FloatTensor<Self> {
         let [queries, rows] = [queries, rows].map(|tensor| tensor.into_primitive());
         Self::FloatTensorPrimitive::new(B::candidate_distances(queries, rows, candidates, form))
+    }
+
+    fn near_distances(
+        factors: FloatTensor<Self>,
+        index: FloatTensor<Self>,
+        offsets: FloatTensor<Self>,
+        limits: FloatTensor<Self>,
+        queries: FloatTensor<Self>,
+        rows: FloatTensor<Self>,
+        spec: ListedSpec,
+    ) -> (FloatTensor<Self>, IntTensor<Self>) {
+        let [factors, index, offsets, limits, queries, rows] =
+            [factors, index, offsets, limits, queries, rows].map(|tensor| tensor.into_primitive());
+        let (distances, numbers) =
+            B::near_distances(factors, index, offsets, limits, queries, rows, spec);
+        (Self::FloatTensorPrimitive::new(distances), numbers)
     }
 }

@@ -13,8 +13,9 @@ use burn_cubecl::{CubeBackend, kernel::into_contiguous, tensor::CubeTensor};
 use cubecl::{MemoryScope, client::Client, server::Handle};
 use sparsek_kernels::{
     KernelError,
+    dense::{self, DenseRows, Weight},
     distance::{
-        self, DenseForm, Index, Matrix, Parameter, Prepared, Radius, Routine, Upstream,
+        self, DenseForm, Index, Listed, Matrix, Parameter, Prepared, Radius, Routine, Upstream,
         exclude_self, greatest, index_part, radius_blocks,
     },
     topk::{self, Rows, TopkOptions},
@@ -25,8 +26,8 @@ use super::{
     tuning::{BATCH_BYTES, COPIES_BYTES, COPY_BYTES, COUNTER_BYTES, FREE_FRACTION, SMALL_BYTES},
 };
 use crate::ops::{
-    CsrTensors, DistanceGradientOps, DistanceOps, DistanceSpec, GradientSpec, NearestSpec,
-    RadiusSpec, Transposed, TransposedPattern, distance_dtype,
+    CsrTensors, DistanceGradientOps, DistanceOps, DistanceSpec, GradientSpec, ListedSpec,
+    NearestSpec, RadiusSpec, Transposed, TransposedPattern, distance_dtype,
 };
 
 /// `all`: bytes of all distances.
@@ -122,6 +123,33 @@ fn dense_distances(
     let across = listed.map_or(index_rows, |(_, each, _)| each);
     let shape = Shape::from([count, across]);
     tensor(&queries, expect("kneighbors", distances), shape, queries.dtype)
+}
+
+fn near_distances(
+    [factors, index, offsets, limits, queries, rows]: [CubeTensor; 6],
+    spec: ListedSpec,
+) -> (CubeTensor, CubeTensor) {
+    let client = &queries.client;
+    let [count, inputs] = factors.shape().dims();
+    let outputs = index.shape()[0];
+    let dtype = dtype_to_elem_type(queries.dtype);
+    let x = DenseRows { handle: &factors.handle, dtype, rows: count, width: inputs };
+    let matrix = Weight { handle: &index.handle, inputs, outputs, strides: [1, inputs] };
+    let (bias, limits, capacity) = (&offsets.handle, &limits.handle, spec.capacity);
+    let lists = dense::columns_within(client, &x.into(), &matrix, bias, limits, capacity);
+    let lists = expect("kneighbors", lists);
+    let found = distance::listed_distances(
+        client,
+        spec.form,
+        [&queries.handle, &rows.handle],
+        [count, outputs, queries.shape()[1]],
+        Listed { numbers: &lists.columns, counts: &lists.counts, capacity },
+        [dtype, dtype_to_elem_type(spec.index.into())],
+    );
+    let (distances, numbers) = expect("kneighbors", found);
+    let shape = Shape::from([count, capacity]);
+    let numbers = tensor(&queries, numbers, shape.clone(), spec.index.into());
+    (tensor(&queries, distances, shape, queries.dtype), numbers)
 }
 
 fn routine(client: &Client, [x, y]: [&Tensors; 2], spec: &DistanceSpec) -> Routine {
@@ -399,6 +427,19 @@ impl DistanceOps for CubeBackend {
         form: DenseForm,
     ) -> FloatTensor<Self> {
         dense_distances([queries, rows], Some(candidates), form)
+    }
+
+    fn near_distances(
+        factors: FloatTensor<Self>,
+        index: FloatTensor<Self>,
+        offsets: FloatTensor<Self>,
+        limits: FloatTensor<Self>,
+        queries: FloatTensor<Self>,
+        rows: FloatTensor<Self>,
+        spec: ListedSpec,
+    ) -> (FloatTensor<Self>, IntTensor<Self>) {
+        let operands = [factors, index, offsets, limits, queries, rows].map(into_contiguous);
+        near_distances(operands, spec)
     }
 }
 

@@ -11,6 +11,7 @@ use super::{
     element::{filled, from_vec, with_index},
     parallel,
 };
+use crate::ops::ListedSpec;
 
 const LANES: usize = 8;
 /// Summed apart, against rounding.
@@ -151,6 +152,53 @@ pub(super) fn distances(
         DType::F64 => distances_of::<f64>(operands, candidates, form),
         _ => distances_of::<f32>(operands, candidates, form),
     }
+}
+
+/// As the operation, with products in f32.
+pub(super) fn near_distances(
+    [factors, index, offsets, limits]: [&FlexTensor; 4],
+    [queries, rows]: [&FlexTensor; 2],
+    ListedSpec { form, capacity, index: dtype }: ListedSpec,
+) -> (FlexTensor, FlexTensor) {
+    let [count, inputs] = factors.shape().dims();
+    let [row_count, columns] = rows.shape().dims();
+    let operands = [factors, index, offsets, limits, queries, rows].map(FlexTensor::to_contiguous);
+    let slices = operands.each_ref().map(|all| all.as_slice::<f32>().expect("contiguous f32"));
+    let [factors, index, offsets, limits, queries, rows] = slices;
+    let farthest = match form {
+        DenseForm::Product => f32::NEG_INFINITY,
+        _ => f32::INFINITY,
+    };
+    let mut distances = filled(farthest, count * capacity);
+    let mut numbers = filled(row_count as i64 - 1, count * capacity);
+    let both = (&mut distances[..], &mut numbers[..]);
+    parallel::row_pairs(
+        both,
+        capacity,
+        || (),
+        |_, query, distances, numbers| {
+            let factor = &factors[query * inputs..][..inputs];
+            let x = &queries[query * columns..][..columns];
+            let near = (0..row_count).filter(|&row| {
+                let product = sum(factor, &index[row * inputs..][..inputs], |x, y| x * y);
+                product + offsets[row] <= limits[query]
+            });
+            for (slot, row) in near.enumerate() {
+                if slot == capacity {
+                    distances.fill(f32::NAN);
+                    break;
+                }
+                distances[slot] = distance(form, x, &rows[row * columns..][..columns]);
+                numbers[slot] = row as i64;
+            }
+        },
+    );
+    let shape = Shape::from([count, capacity]);
+    let numbers = with_index!(DType::from(dtype), I => {
+        let numbers: Vec<I> = numbers.iter().map(|&number| number as I).collect();
+        from_vec(numbers, shape.clone())
+    });
+    (from_vec(distances, shape), numbers)
 }
 
 #[cfg(test)]

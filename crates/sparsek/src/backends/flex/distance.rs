@@ -23,8 +23,8 @@ use super::{
     tuning::{BATCH_BYTES, MIRROR_BYTES},
 };
 use crate::ops::{
-    CsrTensors, DistanceGradientOps, DistanceOps, DistanceSpec, GradientSpec, NearestSpec,
-    RadiusSpec, Transposed, TransposedPattern,
+    CsrTensors, DistanceGradientOps, DistanceOps, DistanceSpec, GradientSpec, ListedSpec,
+    NearestSpec, RadiusSpec, Transposed, TransposedPattern,
 };
 
 fn batch<S>(same: bool, across: usize) -> usize {
@@ -479,6 +479,19 @@ impl DistanceOps for Flex {
         form: DenseForm,
     ) -> FloatTensor<Self> {
         dense_rows::distances([&queries, &rows], Some(&candidates), form)
+    }
+
+    fn near_distances(
+        factors: FloatTensor<Self>,
+        index: FloatTensor<Self>,
+        offsets: FloatTensor<Self>,
+        limits: FloatTensor<Self>,
+        queries: FloatTensor<Self>,
+        rows: FloatTensor<Self>,
+        spec: ListedSpec,
+    ) -> (FloatTensor<Self>, IntTensor<Self>) {
+        let bounds = [&factors, &index, &offsets, &limits];
+        dense_rows::near_distances(bounds, [&queries, &rows], spec)
     }
 }
 

@@ -11,10 +11,12 @@
 
 use cubecl::prelude::*;
 
-use crate::topk::key::{Element, ordered_key};
+use crate::topk::{
+    key::{Element, ordered_key},
+    vector::tuning::BITONIC_TILE,
+};
 
-pub(crate) const TILE: usize = 1 << 11;
-pub(crate) const MAX_RUN: usize = TILE / 4;
+pub(crate) const MAX_RUN: usize = BITONIC_TILE / 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct BitonicConfig {
@@ -92,13 +94,13 @@ pub(crate) fn keep_best_runs<E: Element>(
 ) {
     let units = comptime!(config.units);
     let run = comptime!(config.run as u32);
-    let size = comptime!(TILE as u32);
-    let start = CUBE_POS * TILE;
-    if CUBE_POS >= length.div_ceil(TILE) {
+    let size = comptime!(BITONIC_TILE as u32);
+    let start = CUBE_POS * BITONIC_TILE;
+    if CUBE_POS >= length.div_ceil(BITONIC_TILE) {
         terminate!();
     }
-    let mut keys = Shared::<[E::Key]>::new_slice(TILE);
-    let mut own = Shared::<[u32]>::new_slice(TILE);
+    let mut keys = Shared::<[E::Key]>::new_slice(BITONIC_TILE);
+    let mut own = Shared::<[u32]>::new_slice(BITONIC_TILE);
     let mut at = UNIT_POS;
     while at < size {
         let element = start + at as usize;
@@ -123,7 +125,7 @@ pub(crate) fn keep_best_runs<E: Element>(
         count /= 2;
         let mut at = UNIT_POS;
         let mut item = 0u32;
-        while item < comptime!(TILE as u32 / 2 / units) {
+        while item < comptime!(BITONIC_TILE as u32 / 2 / units) {
             let first = (at / run) * (2 * run) + at % run;
             let mut key = E::Key::min_value();
             let mut place = u32::MAX.runtime();

@@ -18,6 +18,7 @@ use crate::{
     topk::{
         key::{Element, ordered_key, ordered_refined, ordered_rough},
         threshold::cube_reduce::CubeReduce,
+        vector::tuning::CANDIDATE_LOAD,
     },
 };
 
@@ -92,8 +93,6 @@ pub(crate) fn fetch_selected<E: Element, I: Numeric>(
     values[rank] = elements[at];
     indices[rank] = I::cast_from(at);
 }
-
-pub(crate) const CANDIDATE_LOAD: usize = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FilterConfig {

@@ -15,10 +15,10 @@ use crate::{
             histogram::{BINS, DIGIT_BITS, SearchState, clear_bins, count_key},
             search::{Cursor, KeyRange},
         },
+        vector::tuning::HISTOGRAM_ITEMS,
     },
 };
 
-pub(crate) const ITEMS: u32 = 16;
 /// Low, high, above, shift + 1 or zero if closed.
 const STATE_WORDS: usize = 4;
 
@@ -71,7 +71,7 @@ impl<E: Element, N: Size> HistogramCall<E, N> {
         #[comptime]
         match filled {
             ComptimeOption::Some(filled) => {
-                let tile = comptime!((shape.lanes * ITEMS) as usize);
+                let tile = comptime!((shape.lanes * HISTOGRAM_ITEMS) as usize);
                 let length = filled[0] as usize;
                 Extent { length, per_cube: length.div_ceil(CUBE_COUNT).div_ceil(tile) * tile }
             }
@@ -332,11 +332,11 @@ pub(crate) fn list_selected<E: Element, N: Size>(
     let mut tile = CUBE_POS * per_cube;
     while tile < end {
         // Counts up to 1024 x 16 fit 16 bits.
-        let first = tile + (UNIT_POS * ITEMS) as usize;
+        let first = tile + (UNIT_POS * HISTOGRAM_ITEMS) as usize;
         let per_load = N::value().comptime();
         let mut own = Cursor { above: 0, level: 0 };
         #[unroll]
-        for load in 0..comptime!(ITEMS as usize / per_load) {
+        for load in 0..comptime!(HISTOGRAM_ITEMS as usize / per_load) {
             let at = first + comptime!(load * per_load);
             if at < end {
                 let items = call.elements[at / per_load];
@@ -352,7 +352,7 @@ pub(crate) fn list_selected<E: Element, N: Size>(
         let sums = reduce.prefix_sum(packed);
         if packed > 0 {
             let mut cursor = totals.after(sums.before);
-            for load in 0..comptime!(ITEMS / per_load as u32) {
+            for load in 0..comptime!(HISTOGRAM_ITEMS / per_load as u32) {
                 let at = first + load as usize * per_load;
                 if at < end {
                     let items = call.elements[at / per_load];
@@ -369,6 +369,6 @@ pub(crate) fn list_selected<E: Element, N: Size>(
             }
         }
         totals.skip(sums.total);
-        tile += (units * ITEMS) as usize;
+        tile += (units * HISTOGRAM_ITEMS) as usize;
     }
 }

@@ -11,14 +11,14 @@ use super::{
     super::{
         kernels::{
             concatenate::{
-                CANDIDATE_LOAD, FilterCallLaunch, FilterConfig, count_candidates, fetch_selected,
+                FilterCallLaunch, FilterConfig, count_candidates, fetch_selected,
                 find_least_delegate, gather_subranges, list_candidates,
             },
             delegates::DelegateVectorConfig,
             histogram::final_state_at,
         },
         options::Selection,
-        tuning::MAX_CUBES,
+        tuning::{CANDIDATE_LOAD, MAX_CUBES},
         types::{SHORT, SubrangeCall, U32, VectorCall},
     },
     selection::SelectedPlaces,

@@ -4,14 +4,14 @@ use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
 use super::super::{
     kernels::{
-        bitonic::{BitonicConfig, TILE, keep_best_runs},
+        bitonic::{BitonicConfig, keep_best_runs},
         histogram::{
-            HistogramCallLaunch, HistogramConfig, ITEMS, Start, count_bins, count_selected,
+            HistogramCallLaunch, HistogramConfig, Start, count_bins, count_selected,
             find_key_ranges, list_selected,
         },
     },
     options::Selection,
-    tuning::{CUBE_UNITS, HISTOGRAM_UNITS, MAX_CUBES},
+    tuning::{BITONIC_TILE, CUBE_UNITS, HISTOGRAM_ITEMS, HISTOGRAM_UNITS, MAX_CUBES},
     types::{SHORT, U32},
 };
 use crate::{
@@ -67,7 +67,7 @@ impl<'a> SelectionInput<'a> {
         let key = E::Key::elem_type_native();
         let run = bitonic_run(k);
         let (mut best, mut places) = self.keep_best_runs::<E>(k, None)?;
-        let mut tiles = self.length.div_ceil(TILE);
+        let mut tiles = self.length.div_ceil(BITONIC_TILE);
         while tiles > 1 {
             let length = tiles * run;
             let left = SelectionInput::new(self.client, &best, key, length);
@@ -77,7 +77,7 @@ impl<'a> SelectionInput<'a> {
                 left.keep_best_runs::<u32>(k, Some(&places))?
             };
             (best, places) = kept;
-            tiles = length.div_ceil(TILE);
+            tiles = length.div_ceil(BITONIC_TILE);
         }
         Ok(places)
     }
@@ -88,7 +88,7 @@ impl<'a> SelectionInput<'a> {
         places: Option<&Handle>,
     ) -> Result<(Handle, Handle), KernelError> {
         let client = self.client;
-        let tiles = self.length.div_ceil(TILE);
+        let tiles = self.length.div_ceil(BITONIC_TILE);
         let config = BitonicConfig {
             run: bitonic_run(k),
             units: units_per_cube(client, CUBE_UNITS),
@@ -150,7 +150,7 @@ impl<'a> SelectionInput<'a> {
         let histograms = allocate(client, "histograms", bins, U32)?;
         let states = allocate(client, "states", config.states(), key)?;
         let places = allocate(client, "selected", k, U32)?;
-        let tile = (units * ITEMS) as usize;
+        let tile = (units * HISTOGRAM_ITEMS) as usize;
         let per_cube = length.div_ceil(MAX_CUBES).next_multiple_of(tile);
         let cubes = length.div_ceil(per_cube);
         let counts = allocate(client, "counts", 2 * cubes, U32)?;
