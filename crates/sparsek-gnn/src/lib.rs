@@ -1,7 +1,7 @@
 //! MaxK-GNN on Burn, over sparsek's top-k and sparse aggregation. Guide: `docs/guide`.
 //!
 //! Build a [`Graph`] or load [`datasets`], choose a model from [`nn`], and [`train`] it. See also
-//! [`links`], [`sampling`] and `state_dict`.
+//! [`links`], [`sampling`] and `state_dict` (feature `state-dict`).
 //!
 //! ```
 //! use burn::tensor::Device;

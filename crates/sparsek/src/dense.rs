@@ -287,8 +287,8 @@ fn check_labels(operation: &str, scores: &Tensor<2>, labels: &Tensor<1, Int>) {
 
 /// Runs an Adam step (Kingma and Ba, ICLR 2015) in one launch.
 ///
-/// Tensors share shape and dtype, outside autodiff. [`AdamFactors`] gives the formula.
-/// Deterministic; computes in f32 (f64 for f64).
+/// Returns parameter and moments. Tensors share shape and dtype, outside autodiff. [`AdamFactors`]
+/// gives the formula. Deterministic; computes in f32 (f64 for f64).
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};

@@ -2,21 +2,20 @@
 //!
 //! From Burn, add `_exact` to the name. k is a number, d a dimension.
 //!
-//! | method of x | Burn 0.22 | torch | numpy, of a vector |
-//! |---|---|---|---|
-//! | `topk_exact(k, d)` | `topk(k, d)` | `topk(x, k, d)[0]` | `sort(x)[::-1][:k]` |
-//! | `argtopk_exact(k, d)` | `argtopk(k, d)`, k < M | `topk(x, k, d)[1]` | `argsort(-x)[:k]` |
-//! | `topk_with_indices_exact(k, d)` | `topk_with_indices(k, d)` | `topk(x, k, d)` | both |
-//! | `bottomk_exact(k, d)` | – | `topk(x, k, d, False)[0]` | `sort(x)[:k]` |
-//! | `argbottomk_exact(k, d)` | – | `topk(x, k, d, False)[1]` | `argsort(x)[:k]` |
-//! | `bottomk_with_indices_exact(k, d)` | – | `topk(x, k, d, False)` | both |
-//! | `sort_exact(d)` | `sort(d)` | `sort(x, d)[0]` | `sort(x)` |
-//! | `argsort_exact(d)` | `argsort(d)` | `sort(x, d)[1]` | `argsort(x)` |
-//! | `sort_with_indices_exact(d)` | `sort_with_indices(d)` | `sort(x, d)` | both |
-//! | `sort_descending_exact(d)` | `sort_descending(d)` | `sort(x, d, True)[0]` | `sort(x)[::-1]` |
+//! | method of x | Burn 0.22 | torch |
+//! |---|---|---|
+//! | `topk_exact(k, d)` | `topk(k, d)` | `topk(x, k, d)[0]` |
+//! | `argtopk_exact(k, d)` | `argtopk(k, d)`, k < M | `topk(x, k, d)[1]` |
+//! | `topk_with_indices_exact(k, d)` | `topk_with_indices(k, d)` | `topk(x, k, d)` |
+//! | `bottomk_exact(k, d)` | – | `topk(x, k, d, False)[0]` |
+//! | `argbottomk_exact(k, d)` | – | `topk(x, k, d, False)[1]` |
+//! | `bottomk_with_indices_exact(k, d)` | – | `topk(x, k, d, False)` |
+//! | `sort_exact(d)` | `sort(d)` | `sort(x, d)[0]` |
+//! | `argsort_exact(d)` | `argsort(d)` | `sort(x, d)[1]` |
+//! | `sort_with_indices_exact(d)` | `sort_with_indices(d)` | `sort(x, d)` |
+//! | `sort_descending_exact(d)` | `sort_descending(d)` | `sort(x, d, True)[0]` |
 //!
-//! `argsort_descending_exact` and `sort_descending_with_indices_exact` follow suit. Functions go
-//! further: [`topk`](crate::topk::topk) in index order is `torch.topk(…, sorted=False)` and
+//! [`topk`](crate::topk::topk) in index order is `torch.topk(…, sorted=False)` and
 //! `numpy.argpartition`, [`kthvalue`](crate::topk::kthvalue) is `torch.kthvalue` and
 //! `numpy.partition`.
 //!

@@ -85,7 +85,7 @@ pub fn multiply(x: &[f64], weight: &[f64], [rows, inner, outputs]: [usize; 3]) -
     y
 }
 
-fn transpose(x: &[f64], [rows, cols]: [usize; 2]) -> Vec<f64> {
+pub fn transpose(x: &[f64], [rows, cols]: [usize; 2]) -> Vec<f64> {
     let at = |place: usize| x[place % rows * cols + place / rows];
     (0..rows * cols).map(at).collect()
 }

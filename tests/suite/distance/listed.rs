@@ -17,11 +17,11 @@ use sparsek_tests::{
 };
 
 use crate::{
-    distance::common::neighbors,
+    distance::common::{Found, neighbors},
     kernels::{I32, I64, read, read_positions},
 };
 
-const METRICS: [Metric; 3] = [Metric::Euclidean, Metric::Cosine, Metric::Dot];
+const METRICS: [Metric; 4] = [Metric::Euclidean, Metric::Cosine, Metric::Correlation, Metric::Dot];
 
 pub fn add(cases: &mut Cases, backend: &Backend) {
     if backend.client.is_none() {
@@ -123,6 +123,13 @@ fn refused(backend: &Backend) -> Result<(), String> {
 
 type Rows = Vec<Vec<f64>>;
 
+fn same_bits(found: &Found, expected: &Found) -> bool {
+    let bits = |found: &Found| -> Vec<u64> {
+        found.0.iter().flatten().map(|distance| distance.to_bits()).collect()
+    };
+    found.1 == expected.1 && bits(found) == bits(expected)
+}
+
 fn normals([rows, cols]: [usize; 2], seed: u64) -> Rows {
     let mut random = Random::new(seed);
     (0..rows).map(|_| (0..cols).map(|_| f64::from(random.normal() as f32)).collect()).collect()
@@ -161,14 +168,18 @@ fn search(backend: &Backend, metric: Metric) -> Outcome {
         let fitted = NearestNeighbors::fit(upload(index, cols, backend), metric);
         let queried = upload(&query, cols, backend);
         for k in [1, 10, 60] {
-            let found = neighbors(&fitted, Some(&queried), k)?;
             let parts = fitted.clone().with_index_batch(40_000);
             let expected = neighbors(&parts, Some(&queried), k)?;
-            let bits = |all: &Rows| -> Vec<u64> {
-                all.iter().flatten().map(|distance| distance.to_bits()).collect()
-            };
-            if found.1 != expected.1 || bits(&found.0) != bits(&expected.0) {
-                return Err(format!("{metric}, {name}, k {k}: other neighbors than in parts"));
+            for fitted in [fitted.clone(), fitted.clone().with_query_batch(16)] {
+                if !same_bits(&neighbors(&fitted, Some(&queried), k)?, &expected) {
+                    return Err(format!("{metric}, {name}, k {k}: other neighbors than in parts"));
+                }
+            }
+        }
+        if name == "usual" {
+            let parts = fitted.clone().with_index_batch(40_000);
+            if !same_bits(&neighbors(&fitted, None, 2)?, &neighbors(&parts, None, 2)?) {
+                return Err(format!("{metric}: other neighbors of the index itself"));
             }
         }
         if name == "special" {

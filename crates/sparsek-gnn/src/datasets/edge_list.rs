@@ -39,9 +39,9 @@ pub struct EdgeListOptions {
 /// - `labels.csv`: per line a class, or a 0 or 1 per class; or `labels.npy`.
 /// - `split.npz`: as in `csr::load`.
 ///
-/// Nodes are numbered from 0. Text files end in `.csv`, `.tsv` or `.txt`, optionally with `.gz`.
-/// Commas, else white space, separate fields. Skips empty lines, `#` lines, and a first line
-/// without numbers.
+/// Nodes count from 0, in the order of features and labels. Text files end in `.csv`, `.tsv` or
+/// `.txt`, optionally `.gz`. Commas, else white space, separate fields. Skips empty lines, `#`
+/// lines, and a first line without numbers.
 ///
 /// ```
 /// use sparsek_gnn::datasets::edge_list::{self, EdgeListOptions};

@@ -19,7 +19,6 @@ use super::error::DatasetError;
 /// Progress: file, bytes, total bytes.
 pub type Watch<'a> = &'a mut dyn FnMut(&Path, u64, u64);
 
-/// Bytes between progress calls.
 const STEP: u64 = 1 << 20;
 
 pub(super) fn folder<'a>(folder: &'a Path, hint: &str) -> Result<&'a Path, DatasetError> {

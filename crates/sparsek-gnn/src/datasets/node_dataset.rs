@@ -150,7 +150,7 @@ impl NodeDataset {
         self
     }
 
-    /// Draws new splits. Errors for bad fractions, or class splits of sets.
+    /// Draws new splits. Errors for bad fractions, or [`RandomSplit::PerClass`] of sets.
     ///
     /// ```
     /// use sparsek_gnn::datasets::{RandomSplit, karate::karate_club};

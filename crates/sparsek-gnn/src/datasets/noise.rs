@@ -11,7 +11,6 @@ use super::{
 };
 use crate::{graph::Graph, random::mix};
 
-/// Nodes per random stream.
 const CHUNK: usize = 4096;
 
 /// Random features and classes.
@@ -38,7 +37,7 @@ impl Noise {
     }
 
     /// Adds normal features, uniform classes and a random 60 : 20 : 20 split, independent of
-    /// threads.
+    /// threads. Errors below 5 nodes, and without features or classes.
     ///
     /// ```
     /// use sparsek_gnn::datasets::{karate::karate_club, noise::Noise};

@@ -23,7 +23,7 @@ pub struct SbmConfig {
     pub blocks: usize,
     /// Mean degree. Default 16.
     pub degree: f64,
-    /// Share within blocks. Default 0.6.
+    /// Share of edges within blocks. Default 0.6.
     pub homophily: f64,
     /// Features per node. Default 32.
     pub features: usize,

@@ -10,8 +10,8 @@ pub fn auc(positives: &[f32], negatives: &[f32]) -> f64 {
     roc_auc(positives.chain(negatives.iter().map(|&score| (score, false))).collect())
 }
 
-/// OGB's Hits@k: share of positives strictly above the k-th greatest negative, 1 with fewer. NaN
-/// without positives; panics for k = 0.
+/// OGB's Hits@k: share of positives strictly above the k-th greatest negative, 1 with fewer than k
+/// negatives. NaN without positives; panics for k = 0.
 ///
 /// ```
 /// use sparsek_gnn::links::hits_at;

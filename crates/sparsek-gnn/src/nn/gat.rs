@@ -133,7 +133,8 @@ fn products(layer: &Linear, vectors: &Param<Tensor<2>>, x: Tensor<2>) -> Tensor<
 }
 
 impl GatConv {
-    /// [nodes, d_input] → [nodes, heads × d_output] or [nodes, d_output]; ignores `d_edge`.
+    /// [nodes, d_input] → [nodes, heads × d_output], or [nodes, d_output] if averaged; ignores
+    /// `d_edge`.
     pub fn forward(&self, graph: &Graph, x: Tensor<2>) -> Tensor<2> {
         let edges = looped(graph, self.self_loops).messages(&x.device());
         self.run(&edges, x, None, None)

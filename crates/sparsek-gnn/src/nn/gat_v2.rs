@@ -128,7 +128,8 @@ pub struct GatV2Conv {
 }
 
 impl GatV2Conv {
-    /// [nodes, d_input] → [nodes, heads × d_output] or [nodes, d_output]; ignores `d_edge`.
+    /// [nodes, d_input] → [nodes, heads × d_output], or [nodes, d_output] if averaged; ignores
+    /// `d_edge`.
     pub fn forward(&self, graph: &Graph, x: Tensor<2>) -> Tensor<2> {
         let edges = looped(graph, self.self_loops).messages(&x.device());
         self.run(&edges, x, None, None)

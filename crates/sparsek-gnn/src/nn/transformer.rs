@@ -99,7 +99,8 @@ pub struct TransformerConv {
 }
 
 impl TransformerConv {
-    /// [nodes, d_input] → [nodes, heads × d_output] or [nodes, d_output]; ignores `d_edge`.
+    /// [nodes, d_input] → [nodes, heads × d_output], or [nodes, d_output] if averaged; ignores
+    /// `d_edge`.
     pub fn forward(&self, graph: &Graph, x: Tensor<2>) -> Tensor<2> {
         let edges = graph.messages(&x.device());
         self.run(&edges, x, None, None)

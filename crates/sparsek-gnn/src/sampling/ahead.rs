@@ -87,7 +87,6 @@ impl<P: Plan> Ahead<P> {
         self.next
     }
 
-    /// Returns a worker's panic.
     fn stop(&mut self) -> thread::Result<()> {
         self.next = self.count;
         let Source::Workers(workers) = &mut self.source else {

@@ -78,7 +78,7 @@ impl NeighborLoader {
         Self { batch_size, ..self }
     }
 
-    /// Shuffles the seed nodes.
+    /// Shuffles the seed nodes in each epoch, by its seed.
     pub fn with_shuffle(self, shuffle: bool) -> Self {
         Self { shuffle, ..self }
     }

@@ -16,24 +16,21 @@
 //! - `ChebConv`: `lins.0`, …
 //! - `TransformerConv`: `lin_key`, `lin_query`, `lin_value`, `lin_edge`, `lin_skip`
 //! - `RgcnConv`: `weight`, `comp`, `root`
-//! - `AppnpConv`, `PairNorm`: no weights
 //! - `GraphNorm`: `weight`, `bias`, `mean_scale`
 //! - `TopkPooling`: `select.weight`
 //! - `Set2Set`: `lstm`
-//! - Burn's `Linear`, `BatchNorm`, `LayerNorm`, `GroupNorm`: torch's
+//! - Burn's layers: torch's
 //!
 //! PyG's `GAT` has `heads` heads in its last layer too (`output_heads`); its `GIN` ends in a
 //! network of hidden width `d_output` (`last_hidden`). Any other `PlainModel` is a `ModuleList`
 //! named `convs`.
 //!
-//! Layers are recognized by type name. [`load_state_dict_with`] and [`save_state_dict_with`] map to
-//! other names in the file.
+//! [`load_state_dict_with`] and [`save_state_dict_with`] map to other names.
 //!
 //! Not mapped:
 //!
 //! - `HeteroConv`, `PnaConv`, `SagPooling`: [`StateDictError::Layer`].
-//! - PyG options that our layers lack, such as `residual`, `beta`, model norms, jumping knowledge,
-//!   LSTM aggregation: [`StateDictError::Names`].
+//! - PyG options that our layers lack, such as `residual`: [`StateDictError::Names`].
 //! - `TransformerConv` with `root_weight=False`: remove PyG's unused `lin_skip` before saving
 //!   there; load with `strict=False`.
 //!

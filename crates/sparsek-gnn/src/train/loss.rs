@@ -75,6 +75,7 @@ impl NodeLoss for CrossEntropyLossConfig {
     }
 }
 
+/// Needs `logits` set to true.
 impl NodeLoss for BinaryCrossEntropyLossConfig {
     fn name(&self) -> String {
         format!("binary cross-entropy {}", to_json(self))

@@ -74,7 +74,7 @@ pub trait NodeMetric: Debug + Send + Sync {
         Ok(())
     }
 
-    /// Scores `nodes`; `logits` covers the dataset. NaN when undefined.
+    /// Scores `nodes`; `logits`: `[dataset nodes, classes]`, row-major. NaN when undefined.
     fn score(&self, logits: &[f32], data: &NodeDataset, nodes: &[u32]) -> f64;
 }
 

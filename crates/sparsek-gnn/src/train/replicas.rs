@@ -237,7 +237,6 @@ fn flatten<M: Module>(model: &M, values: &GradientsParams, last: Option<Tensor<1
     Tensor::cat(found, 0)
 }
 
-/// Inverse of [`flatten`].
 fn unflatten<M: Module>(
     model: &M,
     values: GradientsParams,

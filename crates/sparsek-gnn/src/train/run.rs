@@ -49,7 +49,8 @@ pub fn train_on<C: NodeModelConfig>(
 /// A validated training run.
 ///
 /// Each epoch takes Adam steps (Kingma and Ba, ICLR 2015), one per batch, on the mean cross-entropy
-/// of training nodes, binary for sets, then evaluates all nodes. Replaceable:
+/// of training nodes, binary for sets, then evaluates all nodes. Loss, optimizer, schedule,
+/// gradient clipping, metric and callbacks can be replaced:
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {

@@ -2,7 +2,7 @@
 //!
 //! - [`columns_within`]: columns of `x · w` below limits.
 //!
-//! All are deterministic on a device, and accumulate in f32, or f64 for f64.
+//! All but the order of lists is deterministic on a device, and accumulate in f32, or f64 for f64.
 
 #[cfg(feature = "kernels")]
 mod adam;

@@ -4,11 +4,8 @@
 #[cfg(feature = "kernels")]
 use cubecl::prelude::*;
 
-/// As in `jensen_shannon`.
 const LEAST: f32 = 7.888_609e-31;
-/// As in `kl`.
 const FAR: f32 = 1.267_650_6e30;
-/// As in `canberra`.
 const MOST: f32 = 1.329_228e36;
 /// Covers rounding of distances.
 const SLACK: f32 = 1.0 + 1.0 / 64.0;

@@ -18,7 +18,6 @@ use crate::{
 
 /// [`LENGTH_STEPS`] per power of two.
 const BUCKETS: u32 = LENGTH_STEPS * 11 + 2;
-/// Slots and cut rows.
 const COUNTERS: usize = 2;
 
 /// Work items of a matrix in device memory: [`partition_len`] i32.

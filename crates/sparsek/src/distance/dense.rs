@@ -8,16 +8,16 @@
 //! else: again with 8 c candidates, at last with all rows and no bound
 //! ```
 //!
-//! Bounds of many rows never reach memory where `sparsek_kernels::dense::lists_within` holds, first of all:
+//! With TF32 and 2^16 rows, the first pass keeps bounds out of memory:
 //!
 //! ```text
-//! limit <- a low rank of the bounds of every 32nd row, to expect some c rows
+//! limit <- a low rank of the bounds of a row in 32, to expect more than c rows
 //! candidates: all rows with bound <= limit, listed as the product is computed
-//! the least rejected bound is above the limit; a list that overflows proves nothing
+//! rejected bounds are above the limit; a list that overflows proves nothing
 //! ```
 //!
 //! **Exact.** If the greatest candidate bound exceeds the k-th distance, no rejected row beats or
-//! ties it. Direct evaluation adds in a fixed order, so it depends on the two rows alone.
+//! ties it. Direct evaluation depends on the two rows alone.
 //!
 //! **Bounds.** TF32 or pairs of bf16 make products G' differ from q·x by at most ε |q| |x|, ε =
 //! 2^-9 plus the rounding of sums. ε' also covers norms, centering and direct evaluation.
@@ -29,7 +29,8 @@
 //! Without a valid bound, rows have −∞ (always candidates), or +∞ if their distances are
 //! never finite; queries always fail.
 //!
-//! Cost: the product, a selection and 2 k + 16 evaluations per query; at worst n.
+//! Cost: the product, a selection and 2 k + 16 evaluations per query, of lists up to a few thousand;
+//! at worst n.
 
 use burn::{
     backend::Dispatch,
@@ -151,7 +152,7 @@ pub struct Index {
     /// Of the bounds: `[n]`.
     offsets: Tensor<1>,
     means: Option<Tensor<2>>,
-    /// Factors and offsets of every 32nd row, if rows can be listed.
+    /// Factors and offsets of a row in 32, if rows can be listed.
     sample: Option<(Tensor<2>, Tensor<1>)>,
 }
 
@@ -190,7 +191,10 @@ fn lists(rows: &Tensor<2>) -> bool {
         rows.device().without_autodiff().as_dispatch()
     {
         let [_, columns] = rows.dims();
-        return rows.dtype() == DType::F32 && lists_within(&device.client(), columns);
+        // Narrow integers cannot number the rows; selections refuse them.
+        let numbered = DType::from(rows.device().settings().int_dtype).size() >= 4;
+        let single = rows.dtype() == DType::F32;
+        return single && numbered && lists_within(&device.client(), columns);
     }
     let _ = rows;
     false
@@ -270,8 +274,13 @@ impl Index {
     fn sample(&self) -> (Tensor<2>, Tensor<1>) {
         let count = self.rows.dims()[0] / SAMPLE_SHARE;
         let count = count - count % SAMPLE_MULTIPLE.min(count);
-        let rows = 0..(count * SAMPLE_SHARE) as i64;
-        let places = Tensor::arange_step(rows, SAMPLE_SHARE, &self.rows.device());
+        // A hash, as rows may repeat a pattern.
+        let place = |at: usize| {
+            let hash = (at as u32).wrapping_mul(0x9E37_79B9) >> 16;
+            (at * SAMPLE_SHARE + hash as usize % SAMPLE_SHARE) as i64
+        };
+        let places = TensorData::new((0..count).map(place).collect::<Vec<i64>>(), [count]);
+        let places = Tensor::<1, Int>::from_data(places, &self.rows.device());
         (self.factors.clone().select(0, places.clone()), self.offsets.clone().select(0, places))
     }
 

@@ -116,7 +116,7 @@ impl<S: Samples> NearestNeighbors<S> {
     }
 
     /// Distances to index rows within `radius` (at least `radius` if larger is nearer), as
-    /// [`kneighbors_graph`](NearestNeighbors::kneighbors_graph).
+    /// [`kneighbors_graph`](NearestNeighbors::kneighbors_graph). Not differentiable.
     ///
     /// Without a query, rows exclude themselves. The radius is inclusive, rounded to the distances'
     /// dtype; infinity accepts all but NaN.

@@ -6,7 +6,6 @@ use super::{
 };
 use crate::{ops::distance_dtype, sparse::Csr};
 
-/// scikit-learn's default.
 const DEFAULT_K: usize = 5;
 
 /// Weights of neighbors.
@@ -55,7 +54,6 @@ impl<S: Samples> Voters<S> {
         }
     }
 
-    /// Weights and index rows.
     fn of(&self, query: Option<&S>) -> Result<Vec<Vec<(f64, usize)>>, DistanceError> {
         let largest = self.neighbors.measure.distance.algebra().largest;
         if largest && self.weights == Weights::Distance {
@@ -134,7 +132,7 @@ impl<S: Samples> KNeighborsClassifier<S> {
         &self.classes
     }
 
-    /// Predicts a class per query, or per index row, excluding itself.
+    /// Predicts a class per query; without a query, per index row, excluding itself.
     ///
     /// Errors as [`NearestNeighbors::kneighbors`], for k = 0, and for [`Weights::Distance`] of
     /// similarities.
@@ -152,7 +150,7 @@ impl<S: Samples> KNeighborsClassifier<S> {
         Ok(votes.map(first).collect())
     }
 
-    /// Vote shares, `[queries, classes]`; 0 if no neighbor counts.
+    /// Vote shares, `[queries, classes]`, f64 for f64, else f32; 0 if no neighbor counts.
     pub fn predict_proba(&self, query: Option<&S>) -> Result<Tensor<2>, DistanceError> {
         let mut shares = Vec::new();
         let mut queries = 0;

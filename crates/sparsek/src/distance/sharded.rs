@@ -53,8 +53,8 @@ use crate::sparse::{Csr, CsrError};
 ///
 /// # Cost
 ///
-/// A search per shard, 12 bytes per neighbor and shard through the host (f32), and a merge of
-/// sorted lists.
+/// A search per shard, 12 bytes per neighbor and shard through the host (f32), and a selection of
+/// k among 2 k elements per query and shard.
 #[derive(Clone)]
 pub struct ShardedNeighbors<S: Samples = Csr> {
     shards: Vec<Shard<S>>,
@@ -115,7 +115,7 @@ impl<S: Samples> ShardedNeighbors<S> {
         self.shards[0].search.index().device()
     }
 
-    /// [`NearestNeighbors::kneighbors`] on the first shard's device, of queries on any.
+    /// [`NearestNeighbors::kneighbors`] on the first shard's device; queries may be on any.
     ///
     /// # Errors
     ///
@@ -151,7 +151,7 @@ impl<S: Samples> ShardedNeighbors<S> {
         Ok((Tensor::cat(values, 0), Tensor::cat(indices, 0)))
     }
 
-    /// [`NearestNeighbors::radius_neighbors`] on the first shard's device, of queries on any.
+    /// [`NearestNeighbors::radius_neighbors`] on the first shard's device; queries may be on any.
     /// Searches shards in turn.
     ///
     /// # Errors
@@ -367,7 +367,7 @@ fn in_parallel<R>(tasks: Vec<impl FnOnce() -> R>) -> Vec<R> {
 ///
 /// # Cost
 ///
-/// A search per part, and a merge of sorted lists.
+/// A search per part, and a selection of k among 2 k elements per query.
 pub struct NeighborStream<S: Samples = Csr> {
     query: S,
     measure: Measure,

@@ -45,7 +45,9 @@ pub trait Rows: Clone + Send + Sync + 'static {
         Self: Samples;
 }
 
-/// Brute-force nearest neighbors among sparse or dense rows. Batches change no bit.
+/// Brute-force nearest neighbors among sparse or dense rows.
+///
+/// Batches hold at most 512 MiB of distances (dense rows: 1 GiB) unless set. They change no bit.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -68,9 +70,9 @@ pub trait Rows: Clone + Send + Sync + 'static {
 /// Other metrics, forced routines, radius searches and filters per query convert the rows to a
 /// [`Csr`] once.
 ///
-/// Near ties, duplicates beyond about k + 16, NaN, infinities, and elements above 2^50 (f64: 2^400)
-/// take more passes, at last over all rows. The host reads a flag per query and pass. The search
-/// keeps a copy of the index for products, two by angles, and one in f32 of 16-bit rows.
+/// Near ties, many duplicates, NaN, infinities, and elements above 2^50 (f64: 2^400) take more
+/// passes, at last over all rows. The host reads a flag per query and pass. The search keeps a copy
+/// of the index for products, two by angles, one in f32 of 16-bit rows, and 1/32 for lists.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};

@@ -18,7 +18,6 @@ use super::{
     text::excerpt,
 };
 
-/// Elements converted at once.
 const WINDOW: u64 = 1 << 18;
 
 const MAX_ELEMENT: u32 = 16;

@@ -123,7 +123,6 @@ fn part_of(target: &Path) -> io::Result<PathBuf> {
     Ok(target.with_file_name(part))
 }
 
-/// Opens, locks, then truncates.
 fn lock(part: &Path) -> io::Result<File> {
     loop {
         let options =

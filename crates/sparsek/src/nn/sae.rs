@@ -184,7 +184,8 @@ impl TopkSae {
         SaeOutput { reconstruction, loss: mean(error.square()), auxiliary_loss }
     }
 
-    /// Encodes as outside training: `[rows, d_model]` → `[rows, latents]`.
+    /// Encodes as outside training: `[rows, d_model]` → `[rows, latents]`. BatchTopK keeps all
+    /// positive latents until its threshold is trained.
     pub fn encode(&self, x: Tensor<2>) -> Tensor<2> {
         match self.activation {
             SaeActivation::Topk => self.compress(x).to_dense(),

@@ -20,10 +20,10 @@ pub struct SamplerConfig {
     /// Keeps k greatest logits. Default: 0, all.
     #[config(default = 0)]
     pub top_k: usize,
-    /// Keeps fewest best tokens reaching this probability. Default: 1, all.
+    /// Keeps fewest best tokens of at least this total probability. Default: 1, all.
     #[config(default = 1.0)]
     pub top_p: f64,
-    /// Least kept probability over the greatest. Default: 0, all.
+    /// Least kept probability, as a share of the greatest. Default: 0, all.
     #[config(default = 0.0)]
     pub min_p: f64,
 }

@@ -250,7 +250,7 @@ pub trait SpmmOps: Backend {
         #[extension_type] operator: Operator<Self>,
     ) -> FloatTensor<Self>;
 
-    /// `rows[i] cols[j] left[i] · right[j]`.
+    /// `rows[i] cols[j] left[i] · right[j]` per entry; ignores weights.
     #[fusion(meta = shapes::entries)]
     fn sddmm(
         left: FloatTensor<Self>,

@@ -19,7 +19,8 @@ use crate::ops::{CsrTensors, DistanceOps};
 /// A CSR matrix: a [`Pattern`] on host and device, and values on the device.
 ///
 /// Columns ascend strictly; explicit zeros stay. Values may be tracked by autodiff. Clones share
-/// everything. Patterns take `4 (rows + 1 + nnz)` bytes on each side.
+/// everything. Patterns take `4 (rows + 1 + nnz)` bytes on each side. Pattern changes take linear
+/// time on the host, plus sorts.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};

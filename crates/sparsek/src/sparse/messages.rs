@@ -103,7 +103,7 @@ impl MessagePassing {
         spmm(&self.incoming, messages)
     }
 
-    /// Means over rows.
+    /// [`scatter_sum`](Self::scatter_sum), divided by each row's entry count.
     pub fn scatter_mean(&self, messages: Tensor<2>) -> Tensor<2> {
         self.check_messages("scatter_mean", &messages);
         let sum = match messages.dtype() {

@@ -191,7 +191,8 @@ impl Csr {
         (squares + means.clone() * means * absent) / (rows - ddof as f64)
     }
 
-    /// Multiplies rows by factors, `[rows]`. Differentiable for both. Panics if lengths differ.
+    /// Multiplies rows by factors, `[rows]`. Differentiable for values and factors. Panics if
+    /// lengths differ.
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor, TensorData};

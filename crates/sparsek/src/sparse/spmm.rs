@@ -171,8 +171,8 @@ fn compressed(
 
 /// `y[i] = max x[j]` over the entries `(i, j)` of row `i`, per element.
 ///
-/// Shapes and panics as [`spmm`]. Deterministic. The first of equal entries wins and gets the
-/// gradient; NaN is unspecified.
+/// Shapes and panics as [`spmm`]; 0 in empty rows. Deterministic. The first of equal entries wins
+/// and gets the gradient; NaN is unspecified.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};

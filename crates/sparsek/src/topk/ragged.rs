@@ -63,7 +63,8 @@ impl<const L: usize> RowBounds<L> {
     }
 
     /// Maps indices through a cache's page table: column c of row r becomes
-    /// `pages[r, c / size] * size + c % size`. Pages outside bounds may hold anything.
+    /// `pages[r, c / size] * size + c % size`. Unused slots stay -1. Pages outside bounds may hold
+    /// anything.
     ///
     /// `pages`: `[rows, ≥ ⌈M / size⌉]`, rows as in bounds.
     ///

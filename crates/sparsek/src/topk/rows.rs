@@ -28,8 +28,9 @@ use crate::ops::{Bounds, TopkOps, TopkSpec};
 ///
 /// # Cost
 ///
-/// With planes, one read up to 32 elements per unit (1024 on CUDA), else one per search step. On
-/// GPUs, one row over 2^15 elements, or a few over 2^20: one read and about sqrt(k M) elements.
+/// With planes, one read of rows up to 32 elements per unit (1024 on CUDA), else one per search
+/// step. On GPUs, one row over 2^15 elements, or a few over 2^20: one read and about sqrt(k M)
+/// elements.
 ///
 /// # Panics
 ///

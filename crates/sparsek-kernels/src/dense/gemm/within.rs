@@ -51,7 +51,7 @@ struct WithinConfig {
 pub struct RowLists {
     /// u32 `[rows, capacity]`; undefined from a row's count on.
     pub columns: Handle,
-    /// u32 `[rows]`, as many as there are, even above the capacity.
+    /// u32 `[rows]`; above the capacity if there are more.
     pub counts: Handle,
 }
 
@@ -65,7 +65,7 @@ pub fn lists_within(client: &Client, inputs: usize) -> bool {
     has_tf32(client) && inputs > 0 && steps(inputs) <= room(client)
 }
 
-fn refusal(client: &Client, x: &PitchedRows, weight: &Weight) -> Option<String> {
+fn refusal(client: &Client, x: &PitchedRows, weight: &Weight, capacity: usize) -> Option<String> {
     let Weight { inputs, outputs, .. } = *weight;
     let x = &x.rows;
     if inputs != x.width {
@@ -78,6 +78,8 @@ fn refusal(client: &Client, x: &PitchedRows, weight: &Weight) -> Option<String> 
         Some(format!("{} rows; the limit is {MAX_ROWS}", x.rows))
     } else if outputs == 0 || outputs > u32::MAX as usize {
         Some(format!("results of {outputs} elements"))
+    } else if capacity >= u32::MAX as usize || x.rows.checked_mul(capacity).is_none() {
+        Some(format!("lists of {capacity} columns"))
     } else {
         dtype_refusal(&[x])
     }
@@ -86,8 +88,8 @@ fn refusal(client: &Client, x: &PitchedRows, weight: &Weight) -> Option<String> 
 /// Lists, for each row of `x`, the columns where `x · weight + bias` is at most the row's limit.
 ///
 /// `bias`: f32 `[outputs]`, `limits`: f32 `[rows]`; a NaN limit lists none. Products round as
-/// [`product`](crate::dense::product()) with TF32. Which columns are listed is deterministic, their
-/// order is not.
+/// [`product`](crate::dense::product()) with TF32. Counts and complete lists are deterministic, but
+/// for their order.
 ///
 /// Fails for other dtypes, shapes that differ, short buffers, and unless [`lists_within`].
 pub fn columns_within(
@@ -98,7 +100,7 @@ pub fn columns_within(
     limits: &Handle,
     capacity: usize,
 ) -> Result<RowLists, KernelError> {
-    if let Some(reason) = refusal(client, x, weight) {
+    if let Some(reason) = refusal(client, x, weight, capacity) {
         return Err(KernelError::Routine { routine: "columns within limits", reason });
     }
     let PitchedRows { rows, pitch } = *x;
@@ -162,9 +164,12 @@ struct Lists {
 #[cube]
 impl Lists {
     fn append(&mut self, row: usize, column: u32) {
-        let place = self.counts[row].fetch_add(1u32);
-        if place < self.capacity {
-            self.columns[row * self.capacity as usize + place as usize] = column;
+        // Full lists take no more, as many of them may be waited for.
+        if self.counts[row].load() <= self.capacity {
+            let place = self.counts[row].fetch_add(1u32);
+            if place < self.capacity {
+                self.columns[row * self.capacity as usize + place as usize] = column;
+            }
         }
     }
 }

@@ -178,7 +178,8 @@ pub(super) fn listed_distances_kernel<S: Float, I: Int>(
     let unit = UNIT_POS_Y * comptime!(config.plane) + UNIT_POS_X;
     let start = query * comptime!(capacity as usize);
     let found = counts[query];
-    let count = min(found, capacity);
+    // Incomplete lists need no distance.
+    let count = select(found > capacity, 0u32, found);
     let mut list = Shared::<[u32]>::new_slice(capacity as usize);
     let mut sorted = Shared::<[u32]>::new_slice(capacity as usize);
     let mut place = unit;
@@ -211,29 +212,27 @@ pub(super) fn listed_distances_kernel<S: Float, I: Int>(
         let row = select(real, sorted[min(place, max(count, 1u32) - 1) as usize], 0u32);
         let last = u32::cast_from(row_count - 1);
         numbers[start + place as usize] = I::cast_from(select(real, row, last));
-        if !real || found > capacity {
+        if !real {
             distances[start + place as usize] = padding;
         }
         place += units;
     }
-    if found <= capacity {
-        let mut slot = UNIT_POS_Y;
-        while slot < count {
-            let row = min(sorted[slot as usize] as usize, row_count - 1);
-            let pair = Pair::<S>::new(
-                queries,
-                rows,
-                query * columns,
-                row * columns,
-                columns,
-                comptime!(config.plane),
-            );
-            let distance = pair.distance(comptime!(config.form));
-            if UNIT_POS_X == 0 {
-                distances[start + slot as usize] = distance;
-            }
-            slot += comptime!(config.planes);
+    let mut slot = UNIT_POS_Y;
+    while slot < count {
+        let row = min(sorted[slot as usize] as usize, row_count - 1);
+        let pair = Pair::<S>::new(
+            queries,
+            rows,
+            query * columns,
+            row * columns,
+            columns,
+            comptime!(config.plane),
+        );
+        let distance = pair.distance(comptime!(config.form));
+        if UNIT_POS_X == 0 {
+            distances[start + slot as usize] = distance;
         }
+        slot += comptime!(config.planes);
     }
 }
 

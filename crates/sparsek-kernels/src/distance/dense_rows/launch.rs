@@ -100,8 +100,7 @@ pub fn listed_distances(
 ) -> Result<(Handle, Handle), KernelError> {
     let [query_count, row_count, columns] = counts;
     let capacity = listed.capacity;
-    let pairs = query_count * capacity;
-    let shared = 2 * capacity * size_of::<u32>();
+    let shared = capacity.saturating_mul(2 * size_of::<u32>());
     let limit = client.properties().hardware.max_shared_memory_size;
     let refused = |reason| KernelError::Routine { routine: "listed_distances", reason };
     if is_llvmpipe(client) {
@@ -111,6 +110,7 @@ pub fn listed_distances(
         let reason = format!("it needs {shared} bytes of shared memory; the limit is {limit}");
         return Err(refused(reason));
     }
+    let pairs = query_count * capacity;
     let distances = allocate(client, "distances", pairs, dtype)?;
     let numbers = allocate(client, "numbers", pairs, index)?;
     if pairs == 0 {

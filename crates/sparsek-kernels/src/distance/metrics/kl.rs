@@ -12,7 +12,6 @@ use crate::{
 /// 2^±100: quotients stay in range.
 const FAR: f32 = 1.267_650_6e30;
 const NEAR: f32 = 7.888_609e-31;
-/// As in `canberra`.
 const MOST: f32 = 1.329_228e36;
 
 /// Kullback-Leibler divergence.

@@ -4,7 +4,6 @@
 #[cfg(feature = "kernels")]
 use cubecl::prelude::*;
 
-/// Approximate entries per part.
 const PART: u32 = 256;
 /// Entries per sum, against rounding.
 pub(in crate::distance) const NORM_BLOCK: usize = 64;

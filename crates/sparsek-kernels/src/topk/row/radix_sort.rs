@@ -132,7 +132,6 @@ impl<K: Int> Tile<K> {
         UNIT_POS_Y * DIGITS + digit_of::<K>(self.keys[item], shift)
     }
 
-    /// Fills `counts`.
     fn rank(&self, shift: u32) -> Array<u32> {
         let mut counts = self.counts.clone();
         let mut ranks = Array::<u32>::new(comptime!(self.config.items));
@@ -173,7 +172,6 @@ impl<K: Int> Tile<K> {
         total
     }
 
-    /// Turns `counts` into starts.
     fn start(&self) -> u32 {
         let mut counts = self.counts.clone();
         let total = self.total();

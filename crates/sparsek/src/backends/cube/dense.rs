@@ -20,7 +20,6 @@ use super::{
 };
 use crate::ops::{DenseGradientOps, DenseOps, SpmmGradientOps, SpmmOps};
 
-/// Leaves few rows over.
 fn slice_rows(count: usize) -> usize {
     let parts = (SLICE_ROWS / 2..=SLICE_ROWS).rev().step_by(8);
     parts.min_by_key(|part| count % part).unwrap_or(SLICE_ROWS)

@@ -156,7 +156,6 @@ impl<E: Key> Selector<E> {
         }
     }
 
-    /// RTop-K's Algorithm 1.
     fn precision(&mut self, options: &TopkOptions, eps: f32) -> Threshold<E::Bits> {
         let ordered = |key: E::Bits| if options.largest { key } else { !key };
         let ends = self.finite_range(options);

@@ -32,7 +32,7 @@ pub struct SparseMoeConfig {
     /// Expert MLP. Default: SwiGLU.
     #[config(default = "Expert::SwiGlu")]
     pub expert: Expert,
-    /// Rows per expert over `tokens · k / experts`. Default: unlimited.
+    /// Rows per expert, as a multiple of `tokens · k / experts`. Default: unlimited.
     pub capacity_factor: Option<f64>,
 }
 

@@ -25,7 +25,8 @@ use super::{
 ///
 /// # Shapes
 ///
-/// - `shards`: consecutive, any length and device. One dtype: f32, f16, bf16, f64, i32, u32 or i64.
+/// - `shards`: consecutive vectors of any length and device. One dtype: f32, f16, bf16, f64, i32,
+///   u32 or i64.
 /// - values, indices: `[k]` on the first shard's device; i64, or i32 if a device lacks i64 and i32
 ///   suffices.
 /// - `options.method`: exact.
