@@ -34,7 +34,7 @@ struct DenseRows<'a, S> {
     parts: [u32; LANES],
 }
 
-#[multiversion(targets("x86_64+avx2"))]
+#[multiversion(targets("x86_64+avx512f+avx512vl", "x86_64+avx2"))]
 fn multiply<M: HostSemiring, S: Real>(
     dense: &DenseRows<S>,
     (columns, values, bits): (&[u32], &[S], u32),
