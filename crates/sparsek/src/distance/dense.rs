@@ -29,8 +29,8 @@
 //! Without a valid bound, rows have −∞ (always candidates), or +∞ if their distances are
 //! never finite; queries always fail.
 //!
-//! Cost: the product, a selection and 2 k + 16 evaluations per query, of lists up to a few thousand;
-//! at worst n.
+//! Cost: the product, a selection and 2 k + 16 evaluations per query, of lists up to a few
+//! thousand; at worst n.
 
 use burn::{
     backend::Dispatch,

@@ -59,8 +59,8 @@ pub(in crate::distance) fn check(
 pub(in crate::distance) fn check_size(size: [usize; 2]) -> Result<(), KernelError> {
     match Packed::bytes(size) {
         bytes if bytes > TENSOR_CORE_BYTES => Err(refused(format!(
-            "{} rows of {} columns take {bytes} bytes laid out densely; the limit is {TENSOR_CORE_BYTES}",
-            size[0], size[1]
+            "{} rows of {} columns take {bytes} bytes laid out densely; the limit is {}",
+            size[0], size[1], TENSOR_CORE_BYTES
         ))),
         _ => Ok(()),
     }
