@@ -128,6 +128,24 @@ fn a_comparison_is_a_table_and_a_figure_and_is_not_repeated(folder: Folder) {
     ] {
         assert_eq!(log_of(options), runs, "{options}");
     }
+    // Plain models.
+    let plain = folder.runs(
+        "compare --format karate --structure plain --models gcn,gat --k 4 --early= --seeds 2 \
+         --epochs 3 --backend flex --log plain.jsonl --plot plain.svg",
+    );
+    for row in ["| PLAIN GCN |", "| relu |", "| PLAIN GAT |", "| elu |", "ELU / this"] {
+        assert!(plain.contains(row), "{row}: {plain}");
+    }
+    refuses(
+        &folder,
+        "compare --format karate --models gat --log x",
+        "means nothing without --structure plain",
+    );
+    refuses(
+        &folder,
+        "compare --format karate --structure plain --models gcn --heads 2 --log x",
+        "--heads",
+    );
     // Times of the same runs, and of a log that lacks some.
     let timed = format!("{compare} --times runs.jsonl");
     assert_eq!(rows(&folder.runs(&timed)), rows(&table));

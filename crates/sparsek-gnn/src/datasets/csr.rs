@@ -1,4 +1,5 @@
 //! Folders of scipy and NumPy files.
+
 use std::{io::Read, path::Path};
 
 use rand::{SeedableRng, rngs::Xoshiro256PlusPlus, seq::SliceRandom};

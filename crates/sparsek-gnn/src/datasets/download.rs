@@ -1,6 +1,7 @@
 //! Checked downloads for [`npz::load`](super::npz::load), each from a fixed commit, of
 //! [Shchur et al., 2018](https://arxiv.org/abs/1811.05868) and
 //! [Platonov et al., ICLR 2023](https://arxiv.org/abs/2302.11640).
+
 use std::{
     fmt::Write,
     io::{self, Read},

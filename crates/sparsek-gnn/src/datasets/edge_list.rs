@@ -1,4 +1,5 @@
 //! Edge lists in text files.
+
 use std::path::{Path, PathBuf};
 
 use sparsek::io::memory;

@@ -1,4 +1,5 @@
 //! Zachary's karate club.
+
 use super::{
     labels::Labels,
     node_dataset::{NodeDataset, NodeDatasetParts},

@@ -11,6 +11,7 @@
 //! data = pyg.datasets.Planetoid('planetoid', 'Cora')[0]
 //! torch.save(data.to_dict(), 'cora.pt')"
 //! ```
+
 mod archive;
 pub mod csr;
 #[cfg(feature = "download")]

@@ -1,4 +1,5 @@
 //! Random features and classes for timing.
+
 use rand::{SeedableRng, rngs::Xoshiro256PlusPlus, seq::SliceRandom};
 use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;

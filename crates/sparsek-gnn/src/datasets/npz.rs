@@ -1,4 +1,5 @@
 //! NumPy archives of graphs.
+
 use std::{
     io::{Read, Seek},
     path::Path,

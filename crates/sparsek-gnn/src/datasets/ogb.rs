@@ -1,4 +1,5 @@
 //! Open Graph Benchmark folders.
+
 use std::{
     fs,
     path::{Path, PathBuf},

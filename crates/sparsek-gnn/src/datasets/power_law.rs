@@ -1,4 +1,5 @@
 //! Seeded power-law graphs for timing.
+
 use std::{
     str::FromStr,
     sync::atomic::{AtomicU32, Ordering::Relaxed},

@@ -1,4 +1,5 @@
 //! Seeded stochastic block models.
+
 use rand::{RngExt, SeedableRng, rngs::Xoshiro256PlusPlus, seq::SliceRandom};
 use rand_distr::{Distribution, StandardNormal};
 use sparsek::io::memory;

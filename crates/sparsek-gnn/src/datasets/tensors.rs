@@ -1,4 +1,5 @@
 //! Tensor files of PyG and DGL.
+
 use std::{collections::BTreeMap, path::Path};
 
 use burn::{

@@ -1,4 +1,5 @@
 //! Device constants, outside autodiff.
+
 use std::sync::PoisonError;
 
 use burn::tensor::{DType, Device, Tensor};

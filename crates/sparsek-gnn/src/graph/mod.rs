@@ -1,4 +1,5 @@
 //! Immutable graphs with cached device copies.
+
 mod batch;
 mod bipartite;
 mod build;

@@ -23,6 +23,7 @@
 //! assert!((0.0..=1.0).contains(&auc(&positive, &negative)));
 //! # }
 //! ```
+
 mod error;
 mod metric;
 mod negative;

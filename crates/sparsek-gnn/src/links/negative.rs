@@ -5,6 +5,7 @@
 //! ```
 //!
 //! No rejection, so dense graphs cost no more. Memory: O(nodes + edges + count).
+
 use std::collections::HashSet;
 
 use rand::{RngExt, SeedableRng, rngs::Xoshiro256PlusPlus, seq::SliceRandom};

@@ -3,6 +3,7 @@
 //! x and y are [nodes, width], weights `[edges]` in CSR order ([`Graph::pattern`]); panics
 //! otherwise. Gradients reach weights, x and kept values of compressed rows, which stay sparse.
 //! Nodes without incoming edges get 0.
+
 use burn::tensor::Tensor;
 use sparsek::sparse::{
     Compressed, Scaling, spmm, spmm_compressed_with, spmm_max, spmm_weighted, spmm_with,

@@ -1,4 +1,5 @@
 //! Dense layers, with gradients for tall inputs.
+
 use burn::{
     nn::{LayerNorm, LayerNormConfig, Linear},
     tensor::{Device, Tensor},

@@ -1,4 +1,5 @@
 //! Dropout, drawn in parallel on Flex.
+
 use burn::{nn::Dropout, tensor::Tensor};
 
 /// [`Dropout::forward`].

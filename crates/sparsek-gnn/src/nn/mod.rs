@@ -4,6 +4,7 @@
 //! deterministic, with gradients for features, weights and parameters; maxima and minima pass them
 //! to the first tie. Edge weights, in x's dtype, and features follow
 //! [`Graph::pattern`](crate::Graph::pattern). Layers panic for other shapes than documented.
+
 mod activation;
 pub mod aggregate;
 mod aggregator;

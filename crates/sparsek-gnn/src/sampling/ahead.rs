@@ -4,6 +4,7 @@
 //! ```
 //!
 //! Items are independent, so scheduling changes nothing.
+
 use std::{
     iter::FusedIterator,
     num::NonZeroUsize,

@@ -2,6 +2,7 @@
 //! order:    the seed nodes, shuffled by the epoch's seed
 //! batch i:  chunk i of the order, sampled with the epoch's seed + i
 //! ```
+
 use std::{iter::FusedIterator, sync::Arc};
 
 use rand::{SeedableRng, rngs::Xoshiro256PlusPlus, seq::SliceRandom};

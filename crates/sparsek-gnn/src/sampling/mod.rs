@@ -1,4 +1,5 @@
 //! Parts of graphs that exceed a device.
+
 pub(crate) mod ahead;
 mod loader;
 mod neighbor;

@@ -1,4 +1,5 @@
 //! Against tests/pyg/models, which tests/pyg/models.py writes.
+
 use std::{
     fs,
     path::{Path, PathBuf},

@@ -2,6 +2,7 @@
 //!
 //! [`train`] runs Adam and reports the test [`Metric`] of the best validation epoch.
 //! [`CheckpointDir`] makes it resumable; [`Trainer`] replaces its parts.
+
 mod checkpoint;
 mod config;
 mod data;

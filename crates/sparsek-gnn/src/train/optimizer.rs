@@ -1,4 +1,5 @@
 //! Adam takes one launch per parameter and keeps Burn's state.
+
 use std::fmt::Debug;
 
 use burn::{

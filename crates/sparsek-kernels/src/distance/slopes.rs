@@ -1,4 +1,5 @@
 //! Slopes by `a` of a column's contribution; finite at kinks and singularities.
+
 #![allow(missing_docs, reason = "the macro writes modules of its own beside the functions")]
 
 #[cfg(feature = "kernels")]

@@ -37,7 +37,9 @@ Examples:
 const COMPARE_EXAMPLES: &str = "\
 Examples:
   maxk compare --format sbm --models sage --early 2,4 --seeds 2 --log runs.jsonl
-  maxk compare --data flickr --preset flickr --log runs.jsonl --plot runs.svg";
+  maxk compare --data flickr --preset flickr --log runs.jsonl --plot runs.svg
+  maxk compare --data cora --features rows --structure plain --models gcn,gat --k 8 --early '' \
+    --log runs.jsonl";
 
 #[cfg(feature = "download")]
 const DOWNLOAD_EXAMPLES: &str = "\
@@ -77,8 +79,8 @@ pub enum Command {
     /// GCN and GraphSAGE read runs of `--structure plain`.
     #[command(after_help = EXPORT_EXAMPLES)]
     Export(ExportArgs),
-    /// Compare MaxK, exact and stopped early, with ReLU over several seeds; print a table and a
-    /// figure.
+    /// Compare MaxK, exact and stopped early, with ReLU (plain gat: ELU) over several seeds; print
+    /// a table and a figure.
     #[command(after_help = COMPARE_EXAMPLES)]
     Compare(CompareArgs),
     /// Download datasets, checked by checksum; without names, list them.
@@ -263,6 +265,9 @@ pub struct ExportArgs {
 pub struct CompareArgs {
     #[command(flatten)]
     pub data: DataArgs,
+    /// What stands around the convolutions.
+    #[arg(help_heading = "Model", long, value_enum, default_value_t = StructureName::Maxk)]
+    pub structure: StructureName,
     /// Models to compare.
     #[arg(
         help_heading = "Model",

@@ -10,13 +10,13 @@ use sparsek_examples::{
 };
 use sparsek_gnn::{
     datasets::NodeDataset,
-    nn::{Activation, Architecture, method_from_str},
+    nn::{Activation, ConvKind, method_from_str},
     train::{RunLog, RunSummary, Trainer},
 };
 
-use super::common::{Done, Ended, announce, check_output, configuration, named, run};
+use super::common::{Described, Done, Ended, announce, check_output, configuration, named, run};
 use crate::{
-    cli::{CompareArgs, Kind, StructureName, looped, name},
+    cli::{CompareArgs, Kind, ModelName, looped, name, plain_name},
     figure::{self, Panel, Point},
     progress::Plain,
     stop,
@@ -31,41 +31,35 @@ struct Group {
 
 /// Trains runs missing from the log, prints tables and draws them.
 pub fn compare(args: &CompareArgs) -> Done {
-    let activations = activations(args)?;
+    let methods = methods(args)?;
     args.settings.check()?;
+    let kind = |model: &ModelName| {
+        let kind = model.kind(args.structure)?;
+        args.settings.check_model(kind).map(|()| kind)
+    };
+    let kinds: Vec<Kind> = args.models.iter().map(kind).collect::<Result<_, String>>()?;
     check_paths(args.data.inputs(), [Some(&args.log), args.plot.as_ref()].into_iter().flatten())?;
     // The log may also be the source of times.
     check_paths(&args.times, &args.plot)?;
     let data = args.data.load()?;
-    let wanted: Vec<(Architecture, bool)> = args
-        .models
-        .iter()
-        .map(|model| match model.kind(StructureName::Maxk)? {
-            Kind::Maxk(architecture) => {
-                let loops = args.settings.settings(Kind::Maxk(architecture), &data).self_loops;
-                Ok((architecture, loops || args.data.self_loops))
-            }
-            Kind::Plain(_) => unreachable!("the structure is not plain"),
-        })
-        .collect::<Result<_, String>>()?;
+    let loops = |kind| args.settings.settings(kind, &data).self_loops || args.data.self_loops;
+    let wanted: Vec<(Kind, bool)> = kinds.iter().map(|&kind| (kind, loops(kind))).collect();
     let every = wanted.iter().all(|&(_, loops)| loops);
     let some = wanted.iter().any(|&(_, loops)| loops);
     let data = looped(data, every);
     let other = (some && !every).then(|| looped(data.clone(), true));
-    let datasets = wanted.iter().map(|&(architecture, loops)| match &other {
-        Some(other) if loops => (architecture, other),
-        _ => (architecture, &data),
+    let datasets = wanted.iter().map(|&(kind, loops)| match &other {
+        Some(other) if loops => (kind, other),
+        _ => (kind, &data),
     });
-    let datasets: Vec<(Architecture, &NodeDataset)> = datasets.collect();
+    let datasets: Vec<(Kind, &NodeDataset)> = datasets.collect();
     let times = args.times.as_deref().map(|file| RunLog::summaries(file).map(|runs| (file, runs)));
     let times = times.transpose()?;
-    for &(architecture, data) in &datasets {
-        for &activation in &activations {
-            let config = args.settings.training(Kind::Maxk(architecture), 0, data);
-            let model = args.settings.model(architecture, activation, data);
-            Trainer::new(&config, &model, data)?;
+    for &(kind, data) in &datasets {
+        for &activation in &activations(kind, &methods) {
+            check(args, kind, activation, data)?;
             if let Some(times) = &times {
-                time_of((architecture, activation), data, times)?;
+                time_of((kind, activation), data, times)?;
             }
         }
     }
@@ -77,12 +71,12 @@ pub fn compare(args: &CompareArgs) -> Done {
     announce(slice::from_ref(&backend), &data);
     let mut log = RunLog::open(&args.log)?;
     let mut panels = Vec::new();
-    for (architecture, data) in datasets {
+    for (kind, data) in datasets {
         let mut groups = Vec::new();
-        for &activation in &activations {
+        for &activation in &activations(kind, &methods) {
             let runs = (0..args.seeds).map(|seed| {
-                let of = (architecture, activation, seed);
-                one(args, of, data, &backend, (&earlier, &mut log))
+                let logs = (&earlier[..], &mut log);
+                one(args, (kind, activation, seed), data, &backend, logs)
             });
             let Some(runs) = runs.collect::<Done<Option<Vec<_>>>>()? else {
                 note!(
@@ -95,13 +89,13 @@ pub fn compare(args: &CompareArgs) -> Done {
             groups.push(Group {
                 label: activation.to_string(),
                 ms: match &times {
-                    Some(times) => time_of((architecture, activation), data, times)?,
+                    Some(times) => time_of((kind, activation), data, times)?,
                     None => time(&runs),
                 },
                 runs,
             });
         }
-        panels.push(table(architecture, &groups));
+        panels.push(table(kind, &groups));
     }
     if let (Some(file), Some(mut drawing)) = (&args.plot, drawing) {
         let drawn = figure::write(&mut drawing, data.name(), &panels);
@@ -111,9 +105,9 @@ pub fn compare(args: &CompareArgs) -> Done {
     Ok(Ended::Whole)
 }
 
-/// ReLU first, MaxK stopped early, MaxK exact.
-fn activations(args: &CompareArgs) -> Done<Vec<Activation>> {
-    let mut all = vec![Activation::Relu];
+/// MaxK stopped early, and exact.
+fn methods(args: &CompareArgs) -> Done<Vec<Activation>> {
+    let mut all = Vec::new();
     let k = args.settings.k();
     for iterations in args.early.iter().filter(|text| !text.is_empty()) {
         let method = method_from_str(&format!("early:{iterations}"))?;
@@ -123,18 +117,63 @@ fn activations(args: &CompareArgs) -> Done<Vec<Activation>> {
     Ok(all)
 }
 
+/// The paper's nonlinearity, then those of MaxK.
+fn activations(kind: Kind, methods: &[Activation]) -> Vec<Activation> {
+    let usual = match kind {
+        Kind::Plain(ConvKind::Gat) => Activation::Elu,
+        _ => Activation::Relu,
+    };
+    [&[usual], methods].concat()
+}
+
+/// Refuses what does not fit before the first run.
+fn check(args: &CompareArgs, kind: Kind, activation: Activation, data: &NodeDataset) -> Done<()> {
+    let (settings, config) = (&args.settings, args.settings.training(kind, 0, data));
+    match kind {
+        Kind::Maxk(architecture) => {
+            Trainer::new(&config, &settings.model(architecture, activation, data), data)?;
+        }
+        Kind::Plain(conv) => {
+            Trainer::new(&config, &settings.plain_model(conv, activation, data), data)?;
+        }
+    }
+    Ok(())
+}
+
+type Logs<'a> = (&'a [RunSummary], &'a mut RunLog);
+
 /// A run, logged or new; none if interrupted.
 fn one(
     args: &CompareArgs,
-    (architecture, activation, seed): (Architecture, Activation, u64),
+    (kind, activation, seed): (Kind, Activation, u64),
     data: &NodeDataset,
     backend: &Backend,
-    (earlier, log): (&[RunSummary], &mut RunLog),
+    logs: Logs,
 ) -> Done<Option<RunSummary>> {
-    let config = args.settings.training(Kind::Maxk(architecture), seed, data);
-    let model = args.settings.model(architecture, activation, data);
+    let settings = &args.settings;
+    match kind {
+        Kind::Maxk(architecture) => {
+            let model = settings.model(architecture, activation, data);
+            one_of(args, &model, (kind, seed), data, backend, logs)
+        }
+        Kind::Plain(conv) => {
+            let model = settings.plain_model(conv, activation, data);
+            one_of(args, &model, (kind, seed), data, backend, logs)
+        }
+    }
+}
+
+fn one_of<C: Described>(
+    args: &CompareArgs,
+    model: &C,
+    (kind, seed): (Kind, u64),
+    data: &NodeDataset,
+    backend: &Backend,
+    (earlier, log): Logs,
+) -> Done<Option<RunSummary>> {
+    let config = args.settings.training(kind, seed, data);
     let settings = args.data.settings();
-    let configuration = configuration(&config, &model, (data, &settings))?;
+    let configuration = configuration(&config, model, (data, &settings))?;
     let same = |run: &&RunSummary| {
         run.dataset == data.name()
             && run.backend == backend.choice.to_string()
@@ -146,9 +185,9 @@ fn one(
     if stop::asked() {
         return Ok(None);
     }
-    let trainer = Trainer::new(&config, &model, data)?;
+    let trainer = Trainer::new(&config, model, data)?;
     let backend = slice::from_ref(backend);
-    Ok(run(trainer, backend, &config, &model, (data, &settings), Some(log), Plain::Lines)?.1)
+    Ok(run(trainer, backend, &config, model, (data, &settings), Some(log), Plain::Lines)?.1)
 }
 
 fn time<'a>(runs: impl IntoIterator<Item = &'a RunSummary>) -> f64 {
@@ -157,11 +196,11 @@ fn time<'a>(runs: impl IntoIterator<Item = &'a RunSummary>) -> f64 {
 
 /// Median epoch time in other runs.
 fn time_of(
-    (architecture, activation): (Architecture, Activation),
+    (kind, activation): (Kind, Activation),
     data: &NodeDataset,
     (file, runs): &(&Path, Vec<RunSummary>),
 ) -> Done<f64> {
-    let (model, label) = (name(architecture), activation.to_string());
+    let (model, label) = (name_of(kind), activation.to_string());
     let same = |run: &&RunSummary| {
         run.dataset == data.name() && run.model == model && run.activation == label
     };
@@ -174,12 +213,25 @@ fn time_of(
     }
 }
 
+fn name_of(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Maxk(architecture) => name(architecture),
+        Kind::Plain(conv) => plain_name(conv),
+    }
+}
+
 /// Prints a model's table and returns its panel.
-fn table(architecture: Architecture, groups: &[Group]) -> Panel {
-    let (relu, exact) = (groups[0].ms, groups[groups.len() - 1].ms);
+fn table(kind: Kind, groups: &[Group]) -> Panel {
+    let (usual, exact) = (groups[0].ms, groups[groups.len() - 1].ms);
     let metric = groups[0].runs.first().map_or("test", |run| &run.metric);
-    let title = name(architecture).to_uppercase();
-    say!("\n| {title} | test {metric} | validation | ms per epoch | ReLU / this | exact / this |");
+    let title = name_of(kind).to_uppercase();
+    let over = match kind {
+        Kind::Plain(ConvKind::Gat) => "ELU",
+        _ => "ReLU",
+    };
+    say!(
+        "\n| {title} | test {metric} | validation | ms per epoch | {over} / this | exact / this |"
+    );
     say!("| --- | --- | --- | --- | --- | --- |");
     let mut points = Vec::new();
     for group in groups {
@@ -189,10 +241,10 @@ fn table(architecture: Architecture, groups: &[Group]) -> Panel {
         say!(
             "| {} | {test:.4} ± {spread:.4} | {val:.4} | {ms:.1} | {:.2} | {:.2} |",
             group.label,
-            relu / ms,
+            usual / ms,
             exact / ms
         );
-        points.push(Point { label: group.label.clone(), test, spread, speed_up: relu / ms });
+        points.push(Point { label: group.label.clone(), test, spread, speed_up: usual / ms });
     }
     Panel { title, metric: metric.to_string(), points }
 }

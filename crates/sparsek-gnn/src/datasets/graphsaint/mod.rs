@@ -1,4 +1,5 @@
 //! GraphSAINT folders, such as Reddit.
+
 mod json;
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,5 @@
 //! Pooling of batched graphs.
+
 mod global;
 mod sag;
 mod select;

@@ -1,4 +1,5 @@
 //! Selects on the host, where the induced graph is built: one read per call.
+
 use std::cmp::Ordering;
 
 use burn::tensor::{DType, Tensor};

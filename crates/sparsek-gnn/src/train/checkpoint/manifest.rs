@@ -6,6 +6,7 @@
 //! ```
 //!
 //! Floats are text: JSON readers may round.
+
 use std::{
     collections::hash_map::RandomState,
     fmt,

@@ -1,5 +1,6 @@
 //! Records are checked first: Burn adopts their element types, and `burn-optim` panics on wrong
 //! shapes.
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use burn::{

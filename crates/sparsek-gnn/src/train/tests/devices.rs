@@ -1,4 +1,5 @@
 //! One device acts as several.
+
 use super::*;
 use crate::train::{
     data::DeviceData,

@@ -1,5 +1,6 @@
 //! [`row_shift`] brings a row within 2^±30, exactly. Pairs with sums below [`tiny`] or above
 //! [`huge`] are evaluated again ([`Rescale`](crate::distance::Rescale)).
+
 #![allow(missing_docs, reason = "the macro writes modules of its own beside the functions")]
 
 #[cfg(feature = "kernels")]

@@ -1,4 +1,5 @@
 //! Selects from columns listed at or above a threshold, or else as `cube`.
+
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"

@@ -8,6 +8,7 @@
 //!
 //! At least k elements reach the kth delegate; only subranges with two of the k greatest add more.
 //! Interleaving suits sorted rows.
+
 #![allow(
     clippy::collapsible_if,
     clippy::manual_div_ceil,

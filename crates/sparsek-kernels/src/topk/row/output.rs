@@ -1,4 +1,5 @@
 //! Writes a register row: directly, dense, or through a coalescing list in shared memory.
+
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"

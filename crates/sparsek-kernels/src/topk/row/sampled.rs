@@ -7,6 +7,7 @@
 //! ```
 //!
 //! Ragged rows that fit are listed whole. The sample affects only the list's length.
+
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"

@@ -5,6 +5,7 @@
 //!
 //! A float's digit is its distance from the least selected value: of bits for small k, else of
 //! numbers. If that fails, key digits are sorted, lower first.
+
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"

@@ -1,4 +1,5 @@
 //! Routine `unit`: one unit per row, read in each pass; for runtimes without planes.
+
 #![allow(clippy::manual_div_ceil, reason = "kernels know no `div_ceil` on runtime integers")]
 
 use cubecl::{ir::ElemType, prelude::*};

@@ -8,6 +8,7 @@
 //!
 //! The first of many midpoints compare 7-bit codes, four per word; the first three, 3-bit codes.
 //! Counts of the final ends prove them.
+
 #![allow(clippy::manual_rotate, reason = "CubeCL has no rotation")]
 
 use cubecl::prelude::*;

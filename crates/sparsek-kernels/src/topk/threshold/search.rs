@@ -11,6 +11,7 @@
 //!
 //! Precision and early stop (RTop-K, Algorithms 1 and 2) fill rows with too few finite elements
 //! exactly. Smooth data takes three to five counts; halving bounds them, snapping ends ties.
+
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"

@@ -2,6 +2,7 @@
 //!
 //! Slot `(rank << α) + i` is element i of the subrange of delegate `rank`. [`gather_subranges`]
 //! copies all; other kernels apply Rules 2 and 3.
+
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"

@@ -1,4 +1,5 @@
 //! Scan of selected subranges; slots as in [`concatenate`](super::concatenate).
+
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"

@@ -14,11 +14,11 @@ use cubecl::{ir::ElemType, prelude::*, server::Handle};
 use self::selection::{SelectedPlaces, SelectionInput};
 use super::{
     options::Selection,
-    types::{AfterDelegates, Plan, SubrangeCall, U32, VectorCall},
+    types::{AfterDelegates, Plan, SubrangeCall, VectorCall},
 };
 use crate::{
     error::KernelError,
-    launch::{allocate, argument},
+    launch::allocate,
     topk::{
         key::{Element, with_element},
         row::{job::Job, topk_rows},
@@ -106,11 +106,15 @@ impl VectorCall<'_> {
         }
     }
 
+    #[cfg(feature = "statistics")]
     fn stats_argument(&self) -> Result<ComptimeOptionArgs<&'static mut [u32]>, KernelError> {
-        #[cfg(feature = "statistics")]
-        let stats = self.stats.map(|stats| argument(stats, "stats", U32, 2)).transpose()?;
-        #[cfg(not(feature = "statistics"))]
-        let stats = None;
-        Ok(stats.into())
+        use crate::launch::argument;
+        let stats = self.stats.map(|stats| argument(stats, "stats", super::types::U32, 2));
+        Ok(stats.transpose()?.into())
+    }
+
+    #[cfg(not(feature = "statistics"))]
+    fn stats_argument(&self) -> Result<ComptimeOptionArgs<&'static mut [u32]>, KernelError> {
+        Ok(None.into())
     }
 }
