@@ -204,7 +204,7 @@ fn by_model(lines: &[&Line], caption: &str, write: impl Fn(&Group) -> String) ->
 }
 
 /// Mean and sample standard deviation of the test metric, in percent.
-fn metric(group: &Group) -> String {
+pub(super) fn metric(group: &Group) -> String {
     let tests: Vec<f64> =
         group.0.iter().filter_map(|line| Some(100.0 * line.number("test")?)).collect();
     let count = tests.len() as f64;

@@ -7,6 +7,7 @@
 //! A section for each device, a table for each bench. Repeated lines of a case become their median.
 //! The module uses charts and JSON alone, so it runs without a device.
 
+mod accuracy;
 mod backends;
 mod distances;
 mod figures;
@@ -61,8 +62,12 @@ the benches.
 ";
 
 /// The chapters, beside the document.
-const CHAPTERS: [&str; 3] =
-    ["guide/src/papers.md", "guide/src/long-rows.md", "guide/src/python.md"];
+const CHAPTERS: [&str; 4] = [
+    "guide/src/papers.md",
+    "guide/src/long-rows.md",
+    "guide/src/python.md",
+    "guide/src/accuracy.md",
+];
 
 struct Report {
     text: String,
@@ -116,6 +121,7 @@ fn report<'a>(devices: impl Iterator<Item = (&'a str, &'a Benches)>) -> anyhow::
         papers::chapter(with_records("paper")),
         long_rows::chapter(with_records("long-rows")),
         python::chapter(with_records("python")),
+        accuracy::chapter(with_records("plain")),
     ];
     let mut report = Report { text: HEAD.into(), chapters, figures: Vec::new() };
     for (folder, benches) in devices {
