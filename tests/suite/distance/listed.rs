@@ -5,7 +5,7 @@ use cubecl::ir::ElemType;
 use sparsek::distance::{Metric, NearestNeighbors};
 use sparsek_kernels::{
     KernelError,
-    dense::lists_within,
+    dense::filters_columns,
     distance::{DenseForm, Listed, dense_distances, listed_distances},
 };
 use sparsek_tests::{
@@ -145,7 +145,7 @@ fn upload(rows: &Rows, cols: usize, backend: &Backend) -> Tensor<2> {
 fn search(backend: &Backend, metric: Metric) -> Outcome {
     let cols = 12;
     let client = backend.client.as_ref().expect("asked for with one");
-    if !lists_within(client, cols) {
+    if !filters_columns(client, cols) {
         return Ok(Verdict::Skipped("lists need TF32".into()));
     }
     let count = 66_000;

@@ -1,6 +1,6 @@
 //! Operations on dense rows: few columns, very many rows.
 //!
-//! - [`columns_within`]: columns of `x · w` below limits.
+//! - [`filtered_columns`]: columns of `x · w` below limits.
 //!
 //! All but the order of lists is deterministic on a device, and accumulate in f32, or f64 for f64.
 
@@ -26,9 +26,9 @@ pub use self::{
     classes::{ClassScores, class_hits, cross_entropy, cross_entropy_gradient},
     column_sum::column_sums,
     gemm::{
+        filter::{RowLists, filtered_columns, filters_columns},
         inner::{inner_fits, inner_product},
         product::{accumulates, product},
-        within::{RowLists, columns_within, lists_within},
     },
     layer_norm::{Normalized, layer_norm, layer_norm_gradient},
     types::{DenseRows, PitchedRows, Weight},

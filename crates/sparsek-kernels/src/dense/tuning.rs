@@ -20,7 +20,7 @@ pub(super) const PRODUCT_GROUP: usize = 4;
 /// Fours of the matrix in flight.
 pub(super) const MATRIX_FLIGHT: usize = 4;
 /// Sums within limits that a plane collects; lists get them from half on.
-pub(super) const WITHIN_STAGED: usize = 128;
+pub(super) const FILTER_STAGED: usize = 128;
 
 // Inner products.
 

@@ -37,7 +37,7 @@ use burn::{
     tensor::{Bool, DType, Float, Int, Tensor, TensorData},
 };
 #[cfg(feature = "cubecl")]
-use sparsek_kernels::dense::lists_within;
+use sparsek_kernels::dense::filters_columns;
 use sparsek_kernels::distance::{DenseForm as Form, SquareRange};
 
 use super::types::{Nearest, NearestNeighbors};
@@ -194,7 +194,7 @@ fn lists(rows: &Tensor<2>) -> bool {
         // Narrow integers cannot number the rows; selections refuse them.
         let numbered = DType::from(rows.device().settings().int_dtype).size() >= 4;
         let single = rows.dtype() == DType::F32;
-        return single && numbered && lists_within(&device.client(), columns);
+        return single && numbered && filters_columns(&device.client(), columns);
     }
     let _ = rows;
     false

@@ -279,7 +279,7 @@ pub trait DistanceOps: Backend {
     /// Distances to the rows where `factors · index + offsets` is at most the query's limit, by
     /// ascending number: `[m, capacity]`, and the numbers. Padded with the farthest distance; NaN
     /// if there are more. f32; on GPUs needs
-    /// [`lists_within`](sparsek_kernels::dense::lists_within).
+    /// [`filters_columns`](sparsek_kernels::dense::filters_columns).
     #[fusion(meta = shapes::near)]
     fn near_distances(
         factors: FloatTensor<Self>,

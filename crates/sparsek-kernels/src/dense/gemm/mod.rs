@@ -1,10 +1,10 @@
 //! Products of tall f32 matrices: `product` and `inner` in TF32; `panels` without, by `split`
-//! (pairs of bf16) or `plain` (no tensor cores). `within` lists where a product is below limits.
+//! (pairs of bf16) or `plain` (no tensor cores). `filter` lists where a product is below limits.
 
+pub(super) mod filter;
 pub(super) mod inner;
 mod panels;
 mod plain;
 pub(super) mod product;
 mod split;
 mod types;
-pub(super) mod within;

@@ -136,7 +136,7 @@ fn near_distances(
     let x = DenseRows { handle: &factors.handle, dtype, rows: count, width: inputs };
     let matrix = Weight { handle: &index.handle, inputs, outputs, strides: [1, inputs] };
     let (bias, limits, capacity) = (&offsets.handle, &limits.handle, spec.capacity);
-    let lists = dense::columns_within(client, &x.into(), &matrix, bias, limits, capacity);
+    let lists = dense::filtered_columns(client, &x.into(), &matrix, bias, limits, capacity);
     let lists = expect("kneighbors", lists);
     let found = distance::listed_distances(
         client,

@@ -2,7 +2,7 @@
 
 use sparsek_kernels::{
     KernelError,
-    dense::{RowLists, Weight, columns_within, lists_within},
+    dense::{RowLists, Weight, filtered_columns, filters_columns},
 };
 use sparsek_tests::{
     backend::Backend,
@@ -37,11 +37,11 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     for size in SIZES {
         let [rows, inputs, outputs] = size;
         for (layout, transposed) in [("plain", false), ("transposed", true)] {
-            let name = format!("kernel/dense/within/{layout}/{rows}x{inputs}x{outputs}");
+            let name = format!("kernel/dense/filter/{layout}/{rows}x{inputs}x{outputs}");
             cases.add(backend, name, move |b| listed(b, size, transposed));
         }
     }
-    cases.check(backend, "kernel/dense/within/refused", refused);
+    cases.check(backend, "kernel/dense/filter/refused", refused);
 }
 
 /// Limits of all kinds: of a few columns, half of them, none, all, and none for NaN.
@@ -79,8 +79,8 @@ fn listed(backend: &Backend, size: [usize; 3], transposed: bool) -> Outcome {
     let strides = if transposed { [1, inputs] } else { [outputs, 1] };
     let matrix = Weight { handle: &weight, inputs, outputs, strides };
     let rows = rows(&x, [count, inputs]);
-    let result = columns_within(client, &rows, &matrix, &bias, &uploaded, CAPACITY);
-    let lists = match (lists_within(client, inputs), result) {
+    let result = filtered_columns(client, &rows, &matrix, &bias, &uploaded, CAPACITY);
+    let lists = match (filters_columns(client, inputs), result) {
         (true, Ok(lists)) => lists,
         (false, Err(error @ KernelError::Routine { .. })) => {
             return Ok(Verdict::Skipped(error.to_string()));
@@ -121,18 +121,18 @@ fn refused(backend: &Backend) -> Result<(), String> {
         (rows(&data, [8, 0]), matrix(0, 4)),
         (rows(&data, [8, 8]), matrix(8, 0)),
     ] {
-        let result = columns_within(client, &x, &matrix, &data, &data, 4);
+        let result = filtered_columns(client, &x, &matrix, &data, &data, 4);
         if !matches!(result, Err(KernelError::Routine { .. })) {
             return Err(format!("{x:?} times {matrix:?} is served"));
         }
     }
-    let long = columns_within(client, &rows(&data, [8, 8]), &matrix(8, 8), &data, &data, 1 << 32);
+    let long = filtered_columns(client, &rows(&data, [8, 8]), &matrix(8, 8), &data, &data, 1 << 32);
     if !matches!(long, Err(KernelError::Routine { .. })) {
         return Err("lists of 2^32 columns are served".into());
     }
     let short = upload(backend, &[0.0; 4]);
-    let result = columns_within(client, &rows(&data, [8, 8]), &matrix(8, 8), &data, &short, 4);
-    match (lists_within(client, 8), result) {
+    let result = filtered_columns(client, &rows(&data, [8, 8]), &matrix(8, 8), &data, &short, 4);
+    match (filters_columns(client, 8), result) {
         (true, Err(KernelError::BufferTooShort { .. }))
         | (false, Err(KernelError::Routine { .. })) => Ok(()),
         (_, result) => Err(format!("short limits: {:?}", result.err())),

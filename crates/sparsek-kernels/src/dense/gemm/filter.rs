@@ -22,7 +22,7 @@ use super::product::{
 };
 use crate::{
     dense::{
-        tuning::{PRODUCT_ACROSS, PRODUCT_HEIGHT, PRODUCT_PLANES, WITHIN_STAGED},
+        tuning::{FILTER_STAGED, PRODUCT_ACROSS, PRODUCT_HEIGHT, PRODUCT_PLANES},
         types::{PitchedRows, Weight, dtype_refusal},
     },
     device::multiprocessors,
@@ -37,10 +37,10 @@ const COLUMN_BITS: u32 = (PRODUCT_ACROSS as u32).ilog2();
 const MAX_ROWS: usize = 1 << (u32::BITS - COLUMN_BITS);
 /// Staged words, their counts, and the bias.
 const OTHER_BYTES: usize =
-    (PRODUCT_PLANES * (WITHIN_STAGED + 1) + PRODUCT_ACROSS) * size_of::<f32>();
+    (PRODUCT_PLANES * (FILTER_STAGED + 1) + PRODUCT_ACROSS) * size_of::<f32>();
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct WithinConfig {
+struct FilterConfig {
     /// Steps that fit shared memory.
     room: usize,
     /// Elements of a load.
@@ -60,8 +60,8 @@ fn room(client: &Client) -> usize {
     limit.saturating_sub(OTHER_BYTES) / STEP_BYTES
 }
 
-/// Whether [`columns_within`] serves rows of so many elements.
-pub fn lists_within(client: &Client, inputs: usize) -> bool {
+/// Whether [`filtered_columns`] serves rows of `inputs` elements.
+pub fn filters_columns(client: &Client, inputs: usize) -> bool {
     has_tf32(client) && inputs > 0 && steps(inputs) <= room(client)
 }
 
@@ -72,7 +72,7 @@ fn refusal(client: &Client, x: &PitchedRows, weight: &Weight, capacity: usize) -
         Some(format!("rows of {} elements and a matrix of {inputs} rows", x.width))
     } else if !has_tf32(client) {
         Some("the device lacks TF32".into())
-    } else if !lists_within(client, inputs) {
+    } else if !filters_columns(client, inputs) {
         Some(format!("rows of {inputs} elements exceed shared memory"))
     } else if x.rows > MAX_ROWS {
         Some(format!("{} rows; the limit is {MAX_ROWS}", x.rows))
@@ -91,8 +91,8 @@ fn refusal(client: &Client, x: &PitchedRows, weight: &Weight, capacity: usize) -
 /// [`product`](crate::dense::product()) with TF32. Counts and complete lists are deterministic, but
 /// for their order.
 ///
-/// Fails for other dtypes, shapes that differ, short buffers, and unless [`lists_within`].
-pub fn columns_within(
+/// Fails for other dtypes, shapes that differ, short buffers, and unless [`filters_columns`].
+pub fn filtered_columns(
     client: &Client,
     x: &PitchedRows,
     weight: &Weight,
@@ -101,7 +101,7 @@ pub fn columns_within(
     capacity: usize,
 ) -> Result<RowLists, KernelError> {
     if let Some(reason) = refusal(client, x, weight, capacity) {
-        return Err(KernelError::Routine { routine: "columns within limits", reason });
+        return Err(KernelError::Routine { routine: "filtered columns", reason });
     }
     let PitchedRows { rows, pitch } = *x;
     let listed = rows.rows * capacity;
@@ -114,14 +114,14 @@ pub fn columns_within(
     let blocks = weight.outputs.div_ceil(PRODUCT_ACROSS);
     let tiles = rows.rows.div_ceil(PRODUCT_HEIGHT * PRODUCT_PLANES);
     let workers = (multiprocessors(client) / blocks).clamp(1, tiles);
-    let config = WithinConfig { room: room(client), load: x.load_width() };
+    let config = FilterConfig { room: room(client), load: x.load_width() };
     let dim = CubeDim::new_2d(LANES, PRODUCT_PLANES as u32);
     let matrix = weight.inputs * weight.outputs;
     let largest = x.extent(4).max(listed).max(matrix);
     let grid = Grid::new(client, blocks * workers, dim, largest)?;
     // SAFETY: `argument` checks lengths; the kernel writes below the capacity.
     unsafe {
-        within_kernel::launch_unchecked(
+        filter_kernel::launch_unchecked(
             client,
             grid.count,
             grid.dim,
@@ -175,14 +175,14 @@ impl Lists {
 }
 
 #[cube(launch_unchecked, address_type = "dynamic")]
-fn within_kernel<L: Size>(
+fn filter_kernel<L: Size>(
     x: &[Vector<f32, L>],
     weight: &[f32],
     bias: &[f32],
     limits: &[f32],
     lists: &mut Lists,
     layout: ProductLayout,
-    #[comptime] config: WithinConfig,
+    #[comptime] config: FilterConfig,
 ) {
     let blocks = layout.outputs.div_ceil(PRODUCT_ACROSS);
     let worker = CUBE_POS / blocks;
@@ -207,7 +207,7 @@ fn within_kernel<L: Size>(
         start_sums(&mut sums, &shifts);
         multiply_rows(x, &matrix, &mut loads, &mut sums, row, stride, &layout, config.load);
         stage_sums(&sums, limits, row, &layout, &mut staged, lists);
-        staged.append(lists, comptime!(WITHIN_STAGED as u32 / 2));
+        staged.append(lists, comptime!(FILTER_STAGED as u32 / 2));
         row += stride;
     }
     staged.append(lists, 0u32);
@@ -295,7 +295,7 @@ struct Staged {
 #[cube]
 impl Staged {
     fn new(first: u32) -> Staged {
-        let words = Shared::<[u32]>::new_slice(comptime!(PRODUCT_PLANES * WITHIN_STAGED));
+        let words = Shared::<[u32]>::new_slice(comptime!(PRODUCT_PLANES * FILTER_STAGED));
         let counts = Shared::<[Atomic<u32>]>::new_slice(PRODUCT_PLANES);
         if UNIT_POS < comptime!(PRODUCT_PLANES as u32) {
             counts[UNIT_POS as usize].store(0u32);
@@ -306,8 +306,8 @@ impl Staged {
     fn add(&mut self, row: usize, column: u32, lists: &mut Lists) {
         let plane = UNIT_POS_Y as usize;
         let slot = self.counts[plane].fetch_add(1u32) as usize;
-        if slot < WITHIN_STAGED {
-            self.words[plane * WITHIN_STAGED + slot] = ((row as u32) << COLUMN_BITS) + column;
+        if slot < FILTER_STAGED {
+            self.words[plane * FILTER_STAGED + slot] = ((row as u32) << COLUMN_BITS) + column;
         } else {
             lists.append(row, self.first + column);
         }
@@ -320,8 +320,8 @@ impl Staged {
         let count = self.counts[plane].load();
         if count > kept {
             let mut place = UNIT_POS_X as usize;
-            while place < min(count as usize, WITHIN_STAGED) {
-                let word = self.words[plane * WITHIN_STAGED + place];
+            while place < min(count as usize, FILTER_STAGED) {
+                let word = self.words[plane * FILTER_STAGED + place];
                 let column = self.first + word % comptime!(PRODUCT_ACROSS as u32);
                 lists.append((word >> COLUMN_BITS) as usize, column);
                 place += comptime!(LANES as usize);
