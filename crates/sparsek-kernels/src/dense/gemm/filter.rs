@@ -252,7 +252,7 @@ fn stage_sums(
         let (tile, half) = comptime!((part / 2, part % 2));
         let own = row + comptime!(part * 8) + lane / 4;
         let limit = limits[min(own, layout.rows - 1)];
-        let mut least = f32::INFINITY.runtime();
+        let mut least = sums[comptime!(tile * TILES)][half].extract(0usize);
         #[unroll]
         for side in 0..TILES {
             let two = sums[comptime!(tile * TILES + side)][half];

@@ -1,10 +1,15 @@
 use cubecl::{ir::ElemType, prelude::*};
 
-use crate::distance::{
-    prepare::range::{BLOCK, power},
-    tuning::SquareRange,
-    types::DenseForm,
+use crate::{
+    distance::{
+        prepare::range::{BLOCK, power},
+        tuning::SquareRange,
+        types::DenseForm,
+    },
+    primitives::infinity::infinity,
 };
+
+const NAN_BITS: u32 = 0x7fc0_0000;
 
 #[cube]
 fn scale_of<S: Float>(greatest: S) -> i32 {
@@ -201,11 +206,12 @@ pub(super) fn listed_distances_kernel<S: Float, I: Int>(
     }
     sync_cube();
     let farthest = if comptime!(config.form == DenseForm::Product) {
-        S::new(f32::NEG_INFINITY)
+        -infinity::<S>()
     } else {
-        S::new(f32::INFINITY)
+        infinity::<S>()
     };
-    let padding = select(found > capacity, S::new(f32::NAN), farthest);
+    let unknown = S::cast_from(f32::reinterpret(NAN_BITS.runtime()));
+    let padding = select(found > capacity, unknown, farthest);
     let mut place = unit;
     while place < capacity {
         let real = place < count;
