@@ -1,8 +1,9 @@
 //! Accuracy of plain graph models beside published results.
 
 use super::{
+    chapter,
     graphs::metric,
-    records::{Benches, groups},
+    records::{Benches, Line, groups},
     table::{MISSING, Table},
 };
 
@@ -29,29 +30,26 @@ const PUBLISHED: [[&str; 4]; 2] =
 
 /// The chapter of the guide; none without records.
 pub fn chapter<'a>(devices: impl Iterator<Item = (String, &'a Benches, String)>) -> Option<String> {
-    let mut text = String::new();
-    for (title, benches, path) in devices {
-        let Some(lines) = benches.get(BENCH) else {
-            continue;
-        };
-        let mut table = Table::new(["data", "model", "nonlinearity", "seeds", "test", "published"]);
-        let runs = lines.iter().filter(|line| line.is("summary"));
-        for group in groups(runs, &["dataset", "model", "activation"]) {
-            let key = ["dataset", "model", "activation"].map(|field| group.text(field));
-            let published = PUBLISHED.iter().find(|row| row[..3] == key);
-            let [data, model, activation] = key.map(String::from);
-            table.row([
-                data,
-                model,
-                activation,
-                group.0.len().to_string(),
-                metric(&group),
-                published.map_or(MISSING, |row| row[3]).into(),
-            ]);
-        }
-        text += &format!("## {title}\n\n{}Records: `{path}`.\n\n", table.markdown());
+    chapter::of_devices(HEAD, BENCH, devices, section)
+}
+
+fn section(lines: &[Line]) -> String {
+    let mut table = Table::new(["data", "model", "nonlinearity", "seeds", "test", "published"]);
+    let runs = lines.iter().filter(|line| line.is("summary"));
+    for group in groups(runs, &["dataset", "model", "activation"]) {
+        let key = ["dataset", "model", "activation"].map(|field| group.text(field));
+        let published = PUBLISHED.iter().find(|row| row[..3] == key);
+        let [data, model, activation] = key.map(String::from);
+        table.row([
+            data,
+            model,
+            activation,
+            group.0.len().to_string(),
+            metric(&group),
+            published.map_or(MISSING, |row| row[3]).into(),
+        ]);
     }
-    (!text.is_empty()).then(|| format!("{HEAD}\n{}\n", text.trim_end()))
+    table.markdown()
 }
 
 #[cfg(test)]

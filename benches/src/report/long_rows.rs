@@ -1,6 +1,7 @@
 //! Long rows beside the kernels of other libraries.
 
 use super::{
+    chapter,
     records::{Benches, Group, Line, groups, row_sizes, split, values},
     table::{Table, over, with_ratio},
 };
@@ -68,28 +69,25 @@ pub fn summary(lines: &[Line]) -> String {
 
 /// The chapter of the guide; none without records.
 pub fn chapter<'a>(devices: impl Iterator<Item = (String, &'a Benches, String)>) -> Option<String> {
-    let mut text = String::new();
-    for (title, benches, path) in devices {
-        let Some(lines) = benches.get(BENCH) else {
-            continue;
-        };
-        let (names, rows) = rows(lines);
-        let head = ["N x M x k", "dtype", "rows", "sparsek"].into_iter();
-        let mut table = Table::new(head.chain(names.iter().copied()));
-        for Row { ours, peers } in &rows {
-            let ms = ours.median("ms");
-            let form = ours.text("form").strip_prefix("pairs/").unwrap_or("whole");
-            let cells = [
-                format!("`{}`", ours.text("case")),
-                ours.text("dtype").into(),
-                form.into(),
-                with_ratio(ms, ours.ratio("ms", "floor_ms")),
-            ];
-            table.row(cells.into_iter().chain(peers.iter().map(|&peer| over(peer, ms))));
-        }
-        text += &format!("## {title}\n\n{}Records: `{path}`.\n\n", table.markdown());
+    chapter::of_devices(HEAD, BENCH, devices, section)
+}
+
+fn section(lines: &[Line]) -> String {
+    let (names, rows) = rows(lines);
+    let head = ["N x M x k", "dtype", "rows", "sparsek"].into_iter();
+    let mut table = Table::new(head.chain(names.iter().copied()));
+    for Row { ours, peers } in &rows {
+        let ms = ours.median("ms");
+        let form = ours.text("form").strip_prefix("pairs/").unwrap_or("whole");
+        let cells = [
+            format!("`{}`", ours.text("case")),
+            ours.text("dtype").into(),
+            form.into(),
+            with_ratio(ms, ours.ratio("ms", "floor_ms")),
+        ];
+        table.row(cells.into_iter().chain(peers.iter().map(|&peer| over(peer, ms))));
     }
-    (!text.is_empty()).then(|| format!("{HEAD}\n{}\n", text.trim_end()))
+    table.markdown()
 }
 
 #[cfg(test)]

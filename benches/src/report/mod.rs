@@ -9,6 +9,7 @@
 
 mod accuracy;
 mod backends;
+mod chapter;
 mod distances;
 mod figures;
 mod graphs;

@@ -1,7 +1,8 @@
 //! Calls of the Python package beside other libraries.
 
 use super::{
-    records::{Benches, groups, split, values},
+    chapter,
+    records::{Benches, Line, groups, split, values},
     table::{Table, cell, over},
 };
 
@@ -21,47 +22,42 @@ nearest; or rows x columns x k; or index rows x columns x queries x k of normal 
 
 /// The chapter of the guide; none without records.
 pub fn chapter<'a>(devices: impl Iterator<Item = (String, &'a Benches, String)>) -> Option<String> {
-    let mut text = String::new();
-    for (title, benches, path) in devices {
-        let Some(lines) = benches.get(BENCH) else {
-            continue;
-        };
-        let (ours, peers) = split(lines);
-        let peers = groups(peers, &["peer", "case", "method"]);
-        let names = values(&peers, "peer");
-        let head = ["case", "call", "device", "sparsek"].into_iter();
-        let mut table = Table::new(head.chain(names.iter().copied()));
-        let mut wrapper = String::new();
-        for group in groups(ours, &["method", "case", "backend"]) {
-            let ms = group.median("ms");
-            if group.text("method") == OVERHEAD {
-                let Some((alone, whole)) = group.median("wrapper_ms").zip(ms) else {
-                    continue;
-                };
-                wrapper = format!(
-                    "A call without work takes {} ms, {:.1}% of a search that takes {} ms.\n\n",
-                    cell(Some(alone)),
-                    100.0 * alone / whole,
-                    cell(Some(whole)),
-                );
+    chapter::of_devices(HEAD, BENCH, devices, section)
+}
+
+fn section(lines: &[Line]) -> String {
+    let (ours, peers) = split(lines);
+    let peers = groups(peers, &["peer", "case", "method"]);
+    let names = values(&peers, "peer");
+    let head = ["case", "call", "device", "sparsek"].into_iter();
+    let mut table = Table::new(head.chain(names.iter().copied()));
+    let mut wrapper = String::new();
+    for group in groups(ours, &["method", "case", "backend"]) {
+        let ms = group.median("ms");
+        if group.text("method") == OVERHEAD {
+            let Some((alone, whole)) = group.median("wrapper_ms").zip(ms) else {
                 continue;
-            }
-            let [case, method] = ["case", "method"].map(|field| group.text(field));
-            let cells =
-                [format!("`{case}`"), method.into(), group.text("backend").into(), cell(ms)];
-            let theirs = names.iter().map(|&name| {
-                let key = [name, case, method];
-                let found = peers
-                    .iter()
-                    .find(|peer| ["peer", "case", "method"].map(|field| peer.text(field)) == key);
-                over(found.and_then(|peer| peer.median("ms")), ms)
-            });
-            table.row(cells.into_iter().chain(theirs));
+            };
+            wrapper = format!(
+                "A call without work takes {} ms, {:.1}% of a search that takes {} ms.\n\n",
+                cell(Some(alone)),
+                100.0 * alone / whole,
+                cell(Some(whole)),
+            );
+            continue;
         }
-        let table = table.markdown();
-        text += &format!("## {title}\n\n{table}{wrapper}Records: `{path}`.\n\n");
+        let [case, method] = ["case", "method"].map(|field| group.text(field));
+        let cells = [format!("`{case}`"), method.into(), group.text("backend").into(), cell(ms)];
+        let theirs = names.iter().map(|&name| {
+            let key = [name, case, method];
+            let found = peers
+                .iter()
+                .find(|peer| ["peer", "case", "method"].map(|field| peer.text(field)) == key);
+            over(found.and_then(|peer| peer.median("ms")), ms)
+        });
+        table.row(cells.into_iter().chain(theirs));
     }
-    (!text.is_empty()).then(|| format!("{HEAD}\n{}\n", text.trim_end()))
+    table.markdown() + &wrapper
 }
 
 #[cfg(test)]

@@ -42,6 +42,14 @@ pub fn distances<T: Element>(
     }
 }
 
+/// Whether two searches agree bit for bit.
+pub fn same_bits(one: &Found, other: &Found) -> bool {
+    let bits = |found: &Found| -> Vec<u64> {
+        found.0.iter().flatten().map(|distance| distance.to_bits()).collect()
+    };
+    one.1 == other.1 && bits(one) == bits(other)
+}
+
 /// Whether rounding decides the distance.
 fn undecided(metric: Metric, x: &[f64], y: &[f64]) -> bool {
     let flat = |row: &[f64]| {

@@ -18,13 +18,13 @@ use sparsek_tests::{
     runner::{Cases, Outcome, Verdict},
 };
 
-use crate::distance::common::{Found, found, neighbors};
+use crate::distance::common::{Found, found, neighbors, same_bits};
 
 /// Those of the fast path.
 const METRICS: [Metric; 5] =
     [Metric::Euclidean, Metric::SqEuclidean, Metric::Cosine, Metric::Correlation, Metric::Dot];
 
-type Rows = Vec<Vec<f64>>;
+pub type Rows = Vec<Vec<f64>>;
 type Checked = Result<(), String>;
 
 pub fn add(cases: &mut Cases, backend: &Backend) {
@@ -74,7 +74,7 @@ fn passed(checked: Checked) -> Outcome {
     checked.map(|()| Verdict::Passed)
 }
 
-fn upload<T: Element>(rows: &Rows, cols: usize, backend: &Backend) -> Tensor<2> {
+pub fn upload<T: Element>(rows: &Rows, cols: usize, backend: &Backend) -> Tensor<2> {
     let data: Vec<T> = rows.iter().flatten().map(|&x| T::of(x)).collect();
     let data = TensorData::new(data, [rows.len(), cols]);
     Tensor::from_data(data, (&backend.device, T::dtype()))
@@ -85,7 +85,7 @@ fn rounded<T: Element>(rows: Rows) -> Rows {
     rows.into_iter().map(row).collect()
 }
 
-fn normals<T: Element>([rows, cols]: [usize; 2], seed: u64) -> Rows {
+pub fn normals<T: Element>([rows, cols]: [usize; 2], seed: u64) -> Rows {
     let mut random = Random::new(seed);
     rounded::<T>((0..rows).map(|_| (0..cols).map(|_| random.normal()).collect()).collect())
 }
@@ -348,21 +348,18 @@ fn batches(backend: &Backend, metric: Metric) -> Checked {
         rows[row] = rows[row % 3].clone();
     }
     let whole = NearestNeighbors::fit(upload::<f32>(&rows, 21, backend), metric);
-    let bits = |found: &Found| -> Vec<u64> {
-        found.0.iter().flatten().map(|distance| distance.to_bits()).collect()
-    };
     for k in [1, 5, 30] {
         let expected = neighbors(&whole, None, k)?;
         for (query, part) in [(7, 47), (160, 31), (33, 160)] {
             let cut = whole.clone().with_query_batch(query).with_index_batch(part);
             let found = neighbors(&cut, None, k)?;
-            if found.1 != expected.1 || bits(&found) != bits(&expected) {
+            if !same_bits(&found, &expected) {
                 return Err(format!("{metric}, k {k}, batches of {query} and {part}: others"));
             }
         }
         let some = found(whole.kneighbors_of(45..60, k), k)?;
         let part = (expected.0[45..60].to_vec(), expected.1[45..60].to_vec());
-        if some.1 != part.1 || bits(&some) != bits(&part) {
+        if !same_bits(&some, &part) {
             return Err(format!("{metric}, k {k}: other neighbors of a range"));
         }
     }

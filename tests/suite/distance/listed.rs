@@ -1,6 +1,6 @@
 //! Distances to listed rows, and searches that list rows.
 
-use burn::tensor::{DType, Tensor, TensorData};
+use burn::tensor::DType;
 use cubecl::ir::ElemType;
 use sparsek::distance::{Metric, NearestNeighbors};
 use sparsek_kernels::{
@@ -17,7 +17,10 @@ use sparsek_tests::{
 };
 
 use crate::{
-    distance::common::{Found, neighbors},
+    distance::{
+        common::{neighbors, same_bits},
+        dense::{Rows, normals, upload},
+    },
     kernels::{I32, I64, read, read_positions},
 };
 
@@ -121,25 +124,6 @@ fn refused(backend: &Backend) -> Result<(), String> {
     }
 }
 
-type Rows = Vec<Vec<f64>>;
-
-fn same_bits(found: &Found, expected: &Found) -> bool {
-    let bits = |found: &Found| -> Vec<u64> {
-        found.0.iter().flatten().map(|distance| distance.to_bits()).collect()
-    };
-    found.1 == expected.1 && bits(found) == bits(expected)
-}
-
-fn normals([rows, cols]: [usize; 2], seed: u64) -> Rows {
-    let mut random = Random::new(seed);
-    (0..rows).map(|_| (0..cols).map(|_| f64::from(random.normal() as f32)).collect()).collect()
-}
-
-fn upload(rows: &Rows, cols: usize, backend: &Backend) -> Tensor<2> {
-    let data: Vec<f32> = rows.iter().flatten().map(|&x| x as f32).collect();
-    Tensor::from_data(TensorData::new(data, [rows.len(), cols]), &backend.device)
-}
-
 /// An index of many rows, which are listed: neighbors equal those in parts, whose bounds are in
 /// memory, bit for bit, and distances the oracle's.
 fn search(backend: &Backend, metric: Metric) -> Outcome {
@@ -149,7 +133,7 @@ fn search(backend: &Backend, metric: Metric) -> Outcome {
         return Ok(Verdict::Skipped("lists need TF32".into()));
     }
     let count = 66_000;
-    let usual = normals([count, cols], 1);
+    let usual = normals::<f32>([count, cols], 1);
     // Sorted by norm; few distinct rows, so that lists overflow; rows without bounds.
     let mut sorted = usual.clone();
     let norm = |row: &Vec<f64>| row.iter().map(|x| x * x).sum::<f64>();
@@ -159,14 +143,14 @@ fn search(backend: &Backend, metric: Metric) -> Outcome {
     for (row, value) in [(0, f64::NAN), (64, f64::INFINITY), (65_999, f64::NEG_INFINITY)] {
         special[row][row % cols] = value;
     }
-    let mut query = normals([37, cols], 2);
+    let mut query = normals::<f32>([37, cols], 2);
     query[3] = usual[640].clone();
     query[4][2] = f64::NAN;
     for (name, index) in
         [("usual", &usual), ("sorted", &sorted), ("copies", &copies), ("special", &special)]
     {
-        let fitted = NearestNeighbors::fit(upload(index, cols, backend), metric);
-        let queried = upload(&query, cols, backend);
+        let fitted = NearestNeighbors::fit(upload::<f32>(index, cols, backend), metric);
+        let queried = upload::<f32>(&query, cols, backend);
         for k in [1, 10, 60] {
             let parts = fitted.clone().with_index_batch(40_000);
             let expected = neighbors(&parts, Some(&queried), k)?;

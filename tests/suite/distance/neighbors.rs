@@ -11,7 +11,7 @@ use sparsek_tests::{
     sparse::{Sparse, counts, near_duplicates, rounded, upload},
 };
 
-use crate::distance::common::{Found, neighbors, spread};
+use crate::distance::common::{Found, neighbors, same_bits, spread};
 
 pub fn add(cases: &mut Cases, backend: &Backend) {
     for &metric in Metric::ALL {
@@ -171,12 +171,6 @@ fn copies(backend: &Backend) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-fn same_bits(found: &Found, expected: &Found) -> bool {
-    found.1 == expected.1
-        && (found.0.concat().iter().zip(expected.0.concat()))
-            .all(|(a, b)| a.to_bits() == b.to_bits())
 }
 
 /// More columns than a dense index could hold; neighbors equal those with only the used columns.

@@ -11,13 +11,18 @@ use crate::{
     launch::{Grid, argument},
 };
 
+/// Units of a plane, and planes of a cube.
+pub(super) fn planes(client: &Client) -> [u32; 2] {
+    let plane = plane_or_unit(client);
+    [plane, units_per_cube(client, ROW_UNITS.max(plane)) / plane]
+}
+
 pub(super) fn planes_for(
     client: &Client,
     items: usize,
     elements: usize,
 ) -> Result<(Grid, u32), KernelError> {
-    let plane = plane_or_unit(client);
-    let planes = units_per_cube(client, ROW_UNITS.max(plane)) / plane;
+    let [plane, planes] = planes(client);
     let dim = CubeDim::new_2d(plane, planes);
     let grid = Grid::new(client, items.div_ceil(planes as usize), dim, elements)?;
     Ok((grid, plane))

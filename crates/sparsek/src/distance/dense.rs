@@ -41,6 +41,8 @@ use sparsek_kernels::dense::filters_columns;
 use sparsek_kernels::distance::{DenseForm as Form, SquareRange};
 
 use super::types::{Nearest, NearestNeighbors};
+#[cfg(feature = "cubecl")]
+use crate::backends::ask_client;
 use crate::{
     ops::{DenseOps, DistanceOps, ListedSpec, distance_dtype},
     topk::{TopkOptions, topk},
@@ -187,14 +189,12 @@ enum Candidates {
 /// Whether the device lists rows without their bounds in memory.
 fn lists(rows: &Tensor<2>) -> bool {
     #[cfg(feature = "cubecl")]
-    if let burn::backend::DispatchDevice::Cube(device) =
-        rows.device().without_autodiff().as_dispatch()
-    {
-        let [_, columns] = rows.dims();
+    if rows.dtype() == DType::F32 {
+        let ([_, columns], device) = (rows.dims(), rows.device());
         // Narrow integers cannot number the rows; selections refuse them.
-        let numbered = DType::from(rows.device().settings().int_dtype).size() >= 4;
-        let single = rows.dtype() == DType::F32;
-        return single && numbered && filters_columns(&device.client(), columns);
+        let numbered = DType::from(device.settings().int_dtype).size() >= 4;
+        let filters = ask_client(&device, |client| filters_columns(client, columns));
+        return numbered && filters == Some(true);
     }
     let _ = rows;
     false

@@ -290,11 +290,11 @@ struct Parts {
 
 fn has_logarithms(device: &Device, dtype: DType) -> bool {
     #[cfg(feature = "cubecl")]
-    if let burn::backend::DispatchDevice::Cube(device) =
-        device.clone().without_autodiff().as_dispatch()
-    {
+    if let Some(found) = crate::backends::ask_client(device, |client| {
         let dtype = burn::backend::cubecl::dtype_to_elem_type(dtype);
-        return sparsek_kernels::has_logarithms(&device.client(), dtype);
+        sparsek_kernels::has_logarithms(client, dtype)
+    }) {
+        return found;
     }
     let _ = (device, dtype);
     true

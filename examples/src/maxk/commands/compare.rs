@@ -119,11 +119,15 @@ fn methods(args: &CompareArgs) -> Done<Vec<Activation>> {
 
 /// The paper's nonlinearity, then those of MaxK.
 fn activations(kind: Kind, methods: &[Activation]) -> Vec<Activation> {
-    let usual = match kind {
-        Kind::Plain(ConvKind::Gat) => Activation::Elu,
-        _ => Activation::Relu,
-    };
-    [&[usual], methods].concat()
+    [&[usual(kind).0], methods].concat()
+}
+
+/// The paper's nonlinearity, and how tables write it.
+fn usual(kind: Kind) -> (Activation, &'static str) {
+    match kind {
+        Kind::Plain(ConvKind::Gat) => (Activation::Elu, "ELU"),
+        _ => (Activation::Relu, "ReLU"),
+    }
 }
 
 /// Refuses what does not fit before the first run.
@@ -222,13 +226,10 @@ fn name_of(kind: Kind) -> &'static str {
 
 /// Prints a model's table and returns its panel.
 fn table(kind: Kind, groups: &[Group]) -> Panel {
-    let (usual, exact) = (groups[0].ms, groups[groups.len() - 1].ms);
+    let (first, exact) = (groups[0].ms, groups[groups.len() - 1].ms);
     let metric = groups[0].runs.first().map_or("test", |run| &run.metric);
     let title = name_of(kind).to_uppercase();
-    let over = match kind {
-        Kind::Plain(ConvKind::Gat) => "ELU",
-        _ => "ReLU",
-    };
+    let (_, over) = usual(kind);
     say!(
         "\n| {title} | test {metric} | validation | ms per epoch | {over} / this | exact / this |"
     );
@@ -241,10 +242,10 @@ fn table(kind: Kind, groups: &[Group]) -> Panel {
         say!(
             "| {} | {test:.4} ± {spread:.4} | {val:.4} | {ms:.1} | {:.2} | {:.2} |",
             group.label,
-            usual / ms,
+            first / ms,
             exact / ms
         );
-        points.push(Point { label: group.label.clone(), test, spread, speed_up: usual / ms });
+        points.push(Point { label: group.label.clone(), test, spread, speed_up: first / ms });
     }
     Panel { title, metric: metric.to_string(), points }
 }

@@ -17,15 +17,14 @@ use cubecl::{
 };
 
 use super::product::{
-    ProductLayout, ProductLayoutLaunch, STEP_BYTES, TILES, first_loads, load_matrix, multiply_rows,
-    steps, zero_sums,
+    ProductLayout, ProductLayoutLaunch, STEP_BYTES, TILES, blocks_and_workers, first_loads,
+    load_matrix, multiply_rows, steps, zero_sums,
 };
 use crate::{
     dense::{
         tuning::{FILTER_STAGED, PRODUCT_ACROSS, PRODUCT_HEIGHT, PRODUCT_PLANES},
         types::{PitchedRows, Weight, dtype_refusal},
     },
-    device::multiprocessors,
     error::KernelError,
     launch::{Grid, allocate, argument, fill_zero},
     primitives::mma::{LANES, Sums, has_tf32},
@@ -111,9 +110,7 @@ pub fn filtered_columns(
     if rows.rows == 0 {
         return Ok(RowLists { columns, counts });
     }
-    let blocks = weight.outputs.div_ceil(PRODUCT_ACROSS);
-    let tiles = rows.rows.div_ceil(PRODUCT_HEIGHT * PRODUCT_PLANES);
-    let workers = (multiprocessors(client) / blocks).clamp(1, tiles);
+    let [blocks, workers] = blocks_and_workers(client, rows.rows, weight);
     let config = FilterConfig { room: room(client), load: x.load_width() };
     let dim = CubeDim::new_2d(LANES, PRODUCT_PLANES as u32);
     let matrix = weight.inputs * weight.outputs;
@@ -164,7 +161,7 @@ struct Lists {
 #[cube]
 impl Lists {
     fn append(&mut self, row: usize, column: u32) {
-        // Full lists take no more, as many of them may be waited for.
+        // Spares the atomics of full lists.
         if self.counts[row].load() <= self.capacity {
             let place = self.counts[row].fetch_add(1u32);
             if place < self.capacity {

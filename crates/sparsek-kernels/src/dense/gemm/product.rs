@@ -133,6 +133,13 @@ pub fn accumulates(client: &Client) -> bool {
     has_tf32(client)
 }
 
+/// Blocks of columns, and the cubes that share the rows of each.
+pub(super) fn blocks_and_workers(client: &Client, rows: usize, weight: &Weight) -> [usize; 2] {
+    let blocks = weight.outputs.div_ceil(PRODUCT_ACROSS);
+    let tiles = rows.div_ceil(PRODUCT_HEIGHT * PRODUCT_PLANES);
+    [blocks, (multiprocessors(client) / blocks).clamp(1, tiles)]
+}
+
 struct Chunk {
     first: usize,
     inputs: usize,
@@ -152,10 +159,7 @@ fn launch(
     if elements == 0 {
         return Ok(output);
     }
-    let cubes = multiprocessors(client);
-    let blocks = weight.outputs.div_ceil(PRODUCT_ACROSS);
-    let tiles = rows.rows.div_ceil(PRODUCT_HEIGHT * PRODUCT_PLANES);
-    let workers = (cubes / blocks).clamp(1, tiles);
+    let [blocks, workers] = blocks_and_workers(client, rows.rows, weight);
     let steps = steps(chunk.inputs);
     let stored = addend.unwrap_or(&output);
     let config = ProductConfig {

@@ -180,21 +180,20 @@ pub(super) fn listed_distances_kernel<S: Float, I: Int>(
     }
     let capacity = comptime!(config.capacity);
     let units = comptime!(config.plane * config.planes);
-    let unit = UNIT_POS_Y * comptime!(config.plane) + UNIT_POS_X;
     let start = query * comptime!(capacity as usize);
     let found = counts[query];
     // Incomplete lists need no distance.
     let count = select(found > capacity, 0u32, found);
     let mut list = Shared::<[u32]>::new_slice(capacity as usize);
     let mut sorted = Shared::<[u32]>::new_slice(capacity as usize);
-    let mut place = unit;
+    let mut place = UNIT_POS;
     while place < count {
         list[place as usize] = listed[start + place as usize];
         place += units;
     }
     sync_cube();
     // Numbers differ, so their ranks do.
-    let mut place = unit;
+    let mut place = UNIT_POS;
     while place < count {
         let own = list[place as usize];
         let mut rank = 0u32;
@@ -212,13 +211,13 @@ pub(super) fn listed_distances_kernel<S: Float, I: Int>(
     };
     let unknown = S::cast_from(f32::reinterpret(NAN_BITS.runtime()));
     let padding = select(found > capacity, unknown, farthest);
-    let mut place = unit;
+    let last = u32::cast_from(row_count - 1);
+    let mut place = UNIT_POS;
     while place < capacity {
-        let real = place < count;
-        let row = select(real, sorted[min(place, max(count, 1u32) - 1) as usize], 0u32);
-        let last = u32::cast_from(row_count - 1);
-        numbers[start + place as usize] = I::cast_from(select(real, row, last));
-        if !real {
+        if place < count {
+            numbers[start + place as usize] = I::cast_from(sorted[place as usize]);
+        } else {
+            numbers[start + place as usize] = I::cast_from(last);
             distances[start + place as usize] = padding;
         }
         place += units;

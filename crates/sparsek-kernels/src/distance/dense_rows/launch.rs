@@ -8,8 +8,11 @@ use super::kernel::{
     ListedConfig, dense_distances_kernel, listed_distances_kernel, unit_rows_kernel,
 };
 use crate::{
-    device::{LLVMPIPE_JUMPS, LLVMPIPE_REFUSAL, is_llvmpipe, plane_or_unit, units_per_cube},
-    distance::{launch::planes_for, tuning::ROW_UNITS, types::DenseForm},
+    device::{LLVMPIPE_JUMPS, LLVMPIPE_REFUSAL, is_llvmpipe, plane_or_unit},
+    distance::{
+        launch::{planes, planes_for},
+        types::DenseForm,
+    },
     error::KernelError,
     launch::{Grid, allocate, argument},
 };
@@ -119,8 +122,7 @@ pub fn listed_distances(
     if row_count == 0 {
         return Err(KernelError::Rows { first: 0, end: 1, rows: 0 });
     }
-    let plane = plane_or_unit(client);
-    let planes = units_per_cube(client, ROW_UNITS.max(plane)) / plane;
+    let [plane, planes] = planes(client);
     let elements = pairs.max(query_count * columns).max(row_count * columns);
     let grid = Grid::new(client, query_count, CubeDim::new_2d(plane, planes), elements)?;
     // SAFETY: `argument` checks lengths; the kernel bounds numbers.
