@@ -112,8 +112,9 @@ impl<'a> Ready<'a> {
     }
 }
 
-/// Loop steps of [`keep_busy`](fn@keep_busy): milliseconds on a fast GPU.
-const STEPS: u32 = 1 << 20;
+/// Loop steps of [`keep_busy`](fn@keep_busy) for each run, which take a fast GPU as long as ten
+/// launches take the host.
+const STEPS: u32 = 1 << 16;
 
 #[cube(launch_unchecked)]
 fn keep_busy(target: &mut [u32], steps: u32) {
@@ -143,7 +144,7 @@ fn sample(client: &Client, runs: usize, mut run: impl FnMut() + Send) -> anyhow:
             CubeCount::new_single(),
             CubeDim::new_single(),
             BufferArg::from_raw_parts(target, 1),
-            STEPS,
+            STEPS * runs as u32,
         );
     }
     let ((), duration) = client

@@ -11,16 +11,20 @@ const BENCH: &str = "long-rows";
 const FIELDS: [&str; 3] = ["case", "dtype", "form"];
 
 const HEAD: &str = "\
-# Long rows beside FlashInfer
+# Long rows beside other libraries
 
 `sparsek-bench report` writes this chapter from the records of `sparsek-bench topk`. Milliseconds of
-device time for normal values: values and indices; sparsek and FlashInfer take the lowest index
-among equals. In brackets: the quotient with the compulsory memory traffic, or with our time. Ragged
-rows have uniform lengths; FlashInfer writes their indices only.
+device time for normal values. In brackets: the quotient with the compulsory memory traffic, or with
+our time. Ragged rows have uniform lengths.
 
-FlashInfer's kernels are compiled from its wheel and called as its `top_k` calls them, without its
-Python layer; no script here does so.
+sparsek and FlashInfer take the lowest index among equals; FlashInfer writes ragged rows' indices
+only. vLLM, SGLang and DeepSelect take any of equals. All their kernels are compiled from their
+packages and called without their Python layers, repeatedly or as a CUDA graph, whichever is faster;
+no script here does so.
 ";
+
+/// Outputs, as forms begin.
+const OUTPUTS: [(&str, &str); 2] = [("pairs", "Values and indices"), ("indices", "Indices only")];
 
 /// A measurement of ours, and the time of each peer.
 struct Row<'a> {
@@ -74,20 +78,31 @@ pub fn chapter<'a>(devices: impl Iterator<Item = (String, &'a Benches, String)>)
 
 fn section(lines: &[Line]) -> String {
     let (names, rows) = rows(lines);
-    let head = ["N x M x k", "dtype", "rows", "sparsek"].into_iter();
-    let mut table = Table::new(head.chain(names.iter().copied()));
-    for Row { ours, peers } in &rows {
-        let ms = ours.median("ms");
-        let form = ours.text("form").strip_prefix("pairs/").unwrap_or("whole");
-        let cells = [
-            format!("`{}`", ours.text("case")),
-            ours.text("dtype").into(),
-            form.into(),
-            with_ratio(ms, ours.ratio("ms", "floor_ms")),
-        ];
-        table.row(cells.into_iter().chain(peers.iter().map(|&peer| over(peer, ms))));
+    let mut text = String::new();
+    for (output, title) in OUTPUTS {
+        let head = ["N x M x k", "dtype", "rows", "sparsek"].into_iter();
+        let mut table = Table::new(head.chain(names.iter().copied()));
+        for Row { ours, peers } in &rows {
+            let form = ours.text("form");
+            let (form, lengths) = form.split_once('/').unwrap_or((form, "whole"));
+            if form != output {
+                continue;
+            }
+            let ms = ours.median("ms");
+            let cells = [
+                format!("`{}`", ours.text("case")),
+                ours.text("dtype").into(),
+                lengths.into(),
+                with_ratio(ms, ours.ratio("ms", "floor_ms")),
+            ];
+            table.row(cells.into_iter().chain(peers.iter().map(|&peer| over(peer, ms))));
+        }
+        let table = table.markdown();
+        if !table.is_empty() {
+            text += &format!("### {title}\n\n{table}");
+        }
     }
-    table.markdown()
+    text
 }
 
 #[cfg(test)]
@@ -104,13 +119,19 @@ mod tests {
             )
         };
         let peer = r#"{"peer":"Q","case":"1x8x2","dtype":"f32","form":"pairs","ms":4.0}"#;
-        let text = ours("bf16", "pairs", 3.0) + &ours("f32", "pairs", 2.0) + peer;
+        let text = ours("bf16", "pairs", 3.0)
+            + &ours("f32", "pairs", 2.0)
+            + &ours("f32", "indices/uniform", 5.0)
+            + peer;
         let benches: Benches = [(BENCH.to_string(), parse(&text).unwrap())].into();
         assert!(summary(&benches[BENCH]).contains("- Q: slower in 1 of 1 cases\n"));
         let text = chapter([("X".to_string(), &benches, "p.jsonl".to_string())].into_iter());
         let text = text.expect("records");
         let rows = "| `1x8x2` | f32 | whole | 2.00 (2.00×) | 4.00 (2.00×) |\n\
                     | `1x8x2` | bf16 | whole | 3.00 (3.00×) |  |\n";
+        assert!(text.contains(rows), "{text}");
+        let rows = "| N x M x k | dtype | rows | sparsek |\n|---|---|---|---|\n\
+                    | `1x8x2` | f32 | uniform | 5.00 (5.00×) |\n";
         assert!(text.contains(rows), "{text}");
     }
 }

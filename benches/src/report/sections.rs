@@ -21,7 +21,7 @@ type Section = (&'static str, &'static str, fn(&[Line]) -> String);
 /// The sections in the order of the document.
 const SECTIONS: [Section; 15] = [
     ("topk", "Row-wise top-k", rows),
-    ("long-rows", "Long rows beside FlashInfer", long_rows::summary),
+    ("long-rows", "Long rows beside other libraries", long_rows::summary),
     ("latency", "Single calls of row-wise top-k", latency),
     ("layers", "Sorting and model layers", layers),
     ("startup", "Whole programs", startup),

@@ -20,6 +20,13 @@ const COLUMNS: [(&str, &str, &str, &str); 5] = [
     ("bf16", "pairs", "exact", "bf16"),
 ];
 
+/// How names of peers begin, and their columns.
+const PEERS: [(&str, &str); 3] = [
+    ("torch", "torch.topk"),
+    ("RTop-K authors' CUDA, exact", "RTop-K's CUDA"),
+    ("RAFT select_k", "RAFT"),
+];
+
 /// The case with a table of its other inputs, outputs and methods.
 const COMMON: &str = "2**20x256x32";
 
@@ -39,7 +46,8 @@ pub fn rows(lines: &[Line]) -> String {
 
     let head = COLUMNS.map(|(.., head)| head);
     let head = ["N x M x k"].into_iter().chain(head);
-    let mut table = Table::new(head.chain(["Vulkan", "torch.topk", "Burn"]));
+    let head = head.chain(["Vulkan"]).chain(PEERS.map(|(_, head)| head));
+    let mut table = Table::new(head.chain(["Burn"]));
     for case in cases {
         let column = |backend, (dtype, form, method, _): (&str, &str, &str, &str)| {
             find(case, [backend, dtype, form, "normal", method])
@@ -50,14 +58,18 @@ pub fn rows(lines: &[Line]) -> String {
         let ms = plain.median("ms");
         let time = |group: Option<&Group>| cell(group.and_then(|group| group.median("ms")));
         let others = COLUMNS[1..].iter().map(|&one| time(column(main, one)));
-        let mut same = peers.iter();
-        let peer = same.find(|peer| row_sizes(peer.text("case")) == row_sizes(case));
+        let beside = PEERS.map(|(name, _)| {
+            let same = |peer: &&Group| {
+                peer.text("peer").starts_with(name)
+                    && row_sizes(peer.text("case")) == row_sizes(case)
+            };
+            over(peers.iter().find(same).and_then(|peer| peer.median("ms")), ms)
+        });
         let row = [format!("`{case}`"), with_ratio(ms, plain.ratio("ms", "floor_ms"))];
-        table.row(row.into_iter().chain(others).chain([
-            time(column("vulkan", COLUMNS[0])),
-            over(peer.and_then(|peer| peer.median("ms")), ms),
-            with_ratio(plain.median("burn_ms"), plain.ratio("burn_ms", "ms")),
-        ]));
+        let vulkan = [time(column("vulkan", COLUMNS[0]))];
+        let row = row.into_iter().chain(others).chain(vulkan).chain(beside);
+        let burn = with_ratio(plain.median("burn_ms"), plain.ratio("burn_ms", "ms"));
+        table.row(row.chain([burn]));
     }
     let table = table.markdown();
     if table.is_empty() {

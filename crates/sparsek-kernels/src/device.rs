@@ -83,6 +83,11 @@ pub(crate) fn require_arrivals(client: &Client) -> Result<(), String> {
     if !client.features().device_memory_scope {
         return Err("cubes do not see what other cubes store".into());
     }
+    require_sums(client)
+}
+
+/// For kernels that add to u32 words of memory.
+pub(crate) fn require_sums(client: &Client) -> Result<(), String> {
     let word = Type::atomic(ElemType::UInt(UIntKind::U32));
     match client.properties().atomic_type_usage(word).contains(AtomicUsage::Add) {
         true => Ok(()),

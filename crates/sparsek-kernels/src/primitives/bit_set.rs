@@ -5,7 +5,7 @@
 
 use cubecl::prelude::*;
 
-use super::team::{Team, TeamShape, exchange};
+use super::team::{Team, TeamShape};
 
 const ITEMS: usize = 32;
 
@@ -53,28 +53,62 @@ impl Positions {
     pub fn scan(&mut self) {
         let lanes = comptime!(self.team.shape.plane_lanes());
         let last = (UNIT_POS_X - UNIT_POS_X % lanes) + comptime!(lanes - 1);
-        // Times `ones`, each field sums the fields up to it.
-        let ones = comptime!(ones(self.team.shape.bits()));
-        let mut earlier = 0u32;
+        let words = comptime!(self.team.shape.words());
+        let mut totals = Array::<u32>::new(words);
         #[unroll]
-        for word in 0..comptime!(self.team.shape.words()) {
+        for word in 0..words {
             let own = self.words[word];
             let sum = self.team.running_sum(own);
-            let mut before = sum - own;
-            let mut total = plane_shuffle(sum, last);
-            if comptime!(self.team.shape.planes > 1) {
-                let slots = exchange::<u32>(total, self.team.shape);
-                total = 0u32;
-                #[unroll]
-                for plane in 0..comptime!(self.team.shape.planes as usize) {
-                    before += select(UNIT_POS_Y > comptime!(plane as u32), slots[plane], 0u32);
-                    total += slots[plane];
-                }
-            }
-            let total = total * ones;
-            let bits = comptime!(self.team.shape.bits());
-            self.words[word] = before + (total << bits) + earlier * ones;
+            self.words[word] = sum - own;
+            totals[word] = plane_shuffle(sum, last);
+        }
+        if comptime!(self.team.shape.planes > 1) {
+            self.scan_planes(&mut totals);
+        }
+        // Times `ones`, each field sums the fields up to it.
+        let bits = comptime!(self.team.shape.bits());
+        let ones = comptime!(ones(bits));
+        let mut earlier = 0u32;
+        #[unroll]
+        for word in 0..words {
+            let total = totals[word] * ones;
+            self.words[word] += (total << bits) + earlier * ones;
             earlier += total >> comptime!(32 - bits);
+        }
+    }
+
+    /// From plane to cube; a unit scans each word.
+    fn scan_planes(&mut self, totals: &mut Array<u32>) {
+        let words = comptime!(self.team.shape.words());
+        let planes = comptime!(self.team.shape.planes as usize);
+        let pitch = comptime!(planes + 1);
+        let mut sums = Shared::<[u32]>::new_slice(comptime!(words * pitch));
+        // Others may still read the last scan.
+        sync_cube();
+        if UNIT_POS_X == 0 {
+            #[unroll]
+            for word in 0..words {
+                sums[comptime!(word * pitch) + UNIT_POS_Y as usize] = totals[word];
+            }
+        }
+        sync_cube();
+        if UNIT_POS < comptime!(words as u32) {
+            let first = UNIT_POS as usize * pitch;
+            let mut before = 0u32;
+            #[unroll]
+            for plane in 0..planes {
+                let sum = sums[first + plane];
+                sums[first + plane] = before;
+                before += sum;
+            }
+            sums[first + planes] = before;
+        }
+        sync_cube();
+        #[unroll]
+        for word in 0..words {
+            let first = comptime!(word * pitch);
+            self.words[word] += sums[first + UNIT_POS_Y as usize];
+            totals[word] = sums[first + planes];
         }
     }
 

@@ -8,26 +8,27 @@ use super::{
     threshold::search::exact_passes,
     tuning::{
         BLOCK_CUBE_UNITS, CUBE_UNITS, DELEGATE_COLS, DELEGATE_SELECTED, DELEGATE_SUBRANGES,
-        FEW_ROWS_COLS, FILTER_COLS, FILTER_LIST, FILTER_LONG_COLS, FILTER_ROWS,
-        FILTER_SAMPLE_ITEMS, FILTER_SHORT_LIST, FILTER_UNITS, LIST_ITEMS, LONG_CUBE_UNITS,
-        LONG_FILTER_UNITS, LONG_ROW, LONG_SAMPLE, LONG_SAMPLE_ITEMS, LONG_SAMPLED_UNITS,
-        MAX_LISTED, MAX_UNIT_COLS, RADIX_TILE_BYTES, RADIX_UNITS, REGISTER_ITEMS, SAMPLE_ITEMS,
-        SAMPLE_MARGIN, SAMPLE_SLACK, SAMPLED_COLS, SAMPLED_COLS_PER_UNIT, SAMPLED_MAX_UNITS,
-        SAMPLED_MIN_UNITS, TILE_ITEMS, TILE_STEPS, UNIT_BLOCK,
+        FEW_ROWS_COLS, FILTER_COLS, FILTER_LARGE_K, FILTER_LARGE_K_COLS, FILTER_LONG_COLS,
+        FILTER_MANY_COLS, FILTER_ROWS, FILTER_SAMPLE_ITEMS, FILTER_SHORT_LIST, FILTER_UNITS,
+        LIST_ITEMS, LONG_CUBE_UNITS, LONG_FILTER_UNITS, LONG_ROW, LONG_SAMPLE, LONG_SAMPLE_ITEMS,
+        LONG_SAMPLED_UNITS, MAX_LISTED, MAX_UNIT_COLS, RADIX_TILE_BYTES, RADIX_UNITS,
+        REGISTER_ITEMS, SAMPLE_ITEMS, SAMPLE_MARGIN, SAMPLE_SLACK, SAMPLED_COLS,
+        SAMPLED_COLS_PER_UNIT, SAMPLED_MAX_UNITS, SAMPLED_MIN_UNITS, TILE_ITEMS, UNIT_BLOCK,
     },
     types::{MAX_COLS, Routine, Rows},
 };
 use crate::{
     device::{
         BROWSER_REFUSAL, LLVMPIPE_JUMPS, LLVMPIPE_REFUSAL, has_plane_barrier, is_gpu, is_llvmpipe,
-        multiprocessors, plane_size, require_arrivals, require_buffers, require_dtype,
-        units_per_cube,
+        multiprocessors, plane_size, require_buffers, require_dtype, require_sums, units_per_cube,
     },
     error::KernelError,
     launch::aligned,
 };
 
-const FILTER_BUFFERS: usize = 10;
+const FILTER_BUFFERS: usize = 9;
+/// Shared memory of bins and exchanges.
+const FILTER_BYTES: usize = 1 << 14;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RowProblem {
@@ -191,8 +192,9 @@ pub(crate) fn cube_units(client: &Client, cols: usize) -> u32 {
 /// Chooses the first routine that can run:
 ///
 /// ```text
-/// planes, cols >= FILTER_COLS, many rows:               filter, sampled, block
-/// planes, cols >= FILTER_LONG_COLS:                     filter, sampled, block
+/// planes, cols >= FILTER_COLS:                          filter, sampled, block
+/// planes, cols >= FILTER_MANY_COLS, many rows:          filter, sampled, block
+/// planes, cols >= FILTER_LARGE_K_COLS, many, large k:   filter, sampled, block
 /// planes, ragged:                                       plane, sampled, delegate, block, filter
 /// planes, k <= DELEGATE_SELECTED, cols < DELEGATE_COLS: plane, delegate, block
 /// planes, cols >= SAMPLED_COLS:                         plane, sampled, block, filter
@@ -204,8 +206,9 @@ pub(crate) fn select(client: &Client, problem: &RowProblem) -> Result<Routine, K
     let planes = client.features().plane.contains(Plane::Ops);
     let few = problem.cols < DELEGATE_COLS && problem.k <= DELEGATE_SELECTED;
     let long = problem.cols >= SAMPLED_COLS;
-    let many = problem.cols >= FILTER_COLS && problem.rows >= FILTER_ROWS;
-    let filters = many || problem.cols >= FILTER_LONG_COLS;
+    let large = problem.k >= FILTER_LARGE_K && problem.cols >= FILTER_LARGE_K_COLS;
+    let many = problem.rows >= FILTER_ROWS && (large || problem.cols >= FILTER_MANY_COLS);
+    let filters = many || problem.cols >= FILTER_COLS;
     let preferred: &[Routine] = match (planes, few, long) {
         (true, _, _) if filters => &[Routine::Filter, Routine::Sampled, Routine::Block],
         (true, _, _) if problem.ragged => {
@@ -321,18 +324,20 @@ pub(crate) fn filters_long_rows(client: &Client, input: &Rows, options: &TopkOpt
 
 fn check_filter(client: &Client, problem: &RowProblem) -> Result<(), String> {
     let plane = check_candidates(client, problem)?;
-    let RowProblem { k, cols, width, .. } = *problem;
-    require_arrivals(client)?;
+    let RowProblem { cols, width, .. } = *problem;
+    require_sums(client)?;
     require_buffers(client, FILTER_BUFFERS + usize::from(problem.starts))
         .map_err(|error| error.to_string())?;
     check_lists(plane, width)?;
-    let plan = filter_plan(client, k, cols)?;
-    let units = plan.units as usize;
-    check_planes(plane, units)?;
+    let plan = filter_plan(client, problem)?;
+    let [units, select_units] = [plan.units, plan.select_units].map(|units| units as usize);
+    check_planes(plane, units.min(select_units))?;
     let tiles = cols.div_ceil(units * TILE_ITEMS).next_power_of_two();
-    let needed = plan.list_items * units * problem.key_bytes
-        + 3 * size_of::<u32>() * (tiles + 4)
-        + (2 * problem.key_bytes + (TILE_STEPS + 4) * size_of::<u32>()) * units;
+    let list = plan.list() + 3 * units;
+    let bits = plan.list_items * select_units.div_ceil(plane.min(u32::BITS as usize));
+    let select = 2 * tiles + 4 * (bits + 1) + 2 * select_units;
+    let needed =
+        FILTER_BYTES + list.max(select) * size_of::<u32>() + problem.key_bytes * select_units;
     let room = client.properties().hardware.max_shared_memory_size;
     match needed <= room {
         true => Ok(()),
@@ -402,31 +407,44 @@ pub(crate) struct SamplePlan {
 }
 
 pub(crate) struct FilterPlan {
+    /// Of a sample or tile.
     pub units: u32,
+    pub select_units: u32,
+    /// Per unit that selects.
     pub list_items: usize,
 }
 
 impl FilterPlan {
     fn list(&self) -> usize {
-        self.units as usize * self.list_items
+        self.select_units as usize * self.list_items
     }
 }
 
-pub(crate) fn filter_plan(client: &Client, k: usize, cols: usize) -> Result<FilterPlan, String> {
+/// Rows shorter than a sample are listed whole. More units per cube suit few rows.
+pub(crate) fn filter_plan(client: &Client, problem: &RowProblem) -> Result<FilterPlan, String> {
+    let RowProblem { rows, k, cols, ragged, .. } = *problem;
+    let busy = rows > multiprocessors(client);
+    let select_units = if busy { LONG_FILTER_UNITS } else { LONG_CUBE_UNITS };
+    let select_units = units_per_cube(client, select_units);
     let [few, many] = [FILTER_UNITS, LONG_FILTER_UNITS].map(|wanted| {
         let units = units_per_cube(client, wanted);
         let samples = units as usize * FILTER_SAMPLE_ITEMS;
-        let needed = sample_ranks(k, cols, samples).needed.max(samples).min(cols.max(samples));
-        let list_items = needed.div_ceil(units as usize).next_power_of_two();
-        FilterPlan { units, list_items }
+        let needed = match (ragged, cols < samples) {
+            (true, _) => sample_ranks(k, cols, samples).needed.min(cols).max(samples),
+            (false, true) => cols,
+            (false, false) => sample_ranks(k, cols, samples).needed.min(cols),
+        };
+        let list_items = needed.div_ceil(select_units as usize);
+        FilterPlan { units, select_units, list_items }
     });
-    let plan =
-        if few.list() <= FILTER_SHORT_LIST || few.list() <= many.list() { few } else { many };
-    match plan.list() <= FILTER_LIST {
+    let short = few.list() <= FILTER_SHORT_LIST;
+    let plan = if (busy || short) && few.list_items <= TILE_ITEMS { few } else { many };
+    match plan.list_items <= TILE_ITEMS {
         true => Ok(plan),
         false => Err(format!(
-            "k = {k} of {cols} needs a list of {} columns; the most is {FILTER_LIST}",
-            plan.list()
+            "k = {k} of {cols} needs a list of {} columns; the most is {}",
+            plan.list(),
+            select_units as usize * TILE_ITEMS
         )),
     }
 }

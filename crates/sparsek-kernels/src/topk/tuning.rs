@@ -7,10 +7,15 @@ pub(crate) const SPREAD_ITEMS: usize = 4;
 pub(crate) const BUSY_UNITS: usize = 512;
 /// From here `sampled` precedes `block`.
 pub(crate) const SAMPLED_COLS: usize = 1 << 13;
-/// From here, with [`FILTER_ROWS`], `filter` precedes both.
-pub(crate) const FILTER_COLS: usize = 1 << 16;
+/// From here `filter` precedes both.
+pub(crate) const FILTER_COLS: usize = 1 << 17;
+/// From here with [`FILTER_ROWS`].
+pub(crate) const FILTER_MANY_COLS: usize = 1 << 16;
 pub(crate) const FILTER_ROWS: usize = 256;
-/// For any number of rows.
+/// From here with [`FILTER_ROWS`] and [`FILTER_LARGE_K`].
+pub(crate) const FILTER_LARGE_K_COLS: usize = 1 << 15;
+pub(crate) const FILTER_LARGE_K: usize = 1 << 10;
+/// From here also for a vector.
 pub(crate) const FILTER_LONG_COLS: usize = 1 << 19;
 /// Below, `delegate` precedes `block`.
 pub(crate) const DELEGATE_COLS: usize = 1 << 14;
@@ -71,19 +76,14 @@ pub(crate) const SAMPLE_MARGIN: f64 = 4.0;
 /// Rank over slack.
 pub(crate) const SAMPLE_SLACK: f64 = 6.0;
 pub(crate) const FILTER_UNITS: u32 = 256;
-/// For lists above [`FILTER_SHORT_LIST`].
+/// For lists above [`FILTER_SHORT_LIST`], and to select from lists of many rows.
 pub(crate) const LONG_FILTER_UNITS: u32 = 512;
-pub(crate) const FILTER_SHORT_LIST: usize = 1 << 13;
+pub(crate) const FILTER_SHORT_LIST: usize = 1 << 12;
 pub(crate) const FILTER_SAMPLE_ITEMS: usize = 16;
 /// Neighboring loads, for whole sectors.
 pub(crate) const FILTER_TOGETHER: u32 = 4;
-/// Cube-wide loads.
-pub(crate) const TILE_STEPS: usize = 4;
-/// Per multiprocessor.
-pub(crate) const BUSY_TILES: usize = 8;
 /// Loads in flight.
 pub(crate) const LIST_AHEAD: usize = 4;
-pub(crate) const FILTER_LIST: usize = 1 << 14;
 /// Per unit.
 pub(crate) const LIST_ITEMS: [usize; 4] = [4, 8, 16, 32];
 /// A bit each.

@@ -9,6 +9,7 @@ mod cube;
 mod delegate;
 mod filter;
 mod filter_launch;
+mod filter_list;
 pub(crate) mod job;
 mod launch;
 mod layout;

@@ -250,15 +250,11 @@ fn is_above<E: Element>(value: E, floor: f32, #[comptime] largest: bool) -> bool
 }
 
 #[cube]
-pub(super) fn to_column_order(
-    words: &Shared<[u32]>,
-    start: u32,
-    #[comptime] part: TeamShape,
-) -> u32 {
+pub(super) fn to_column_order(words: &Shared<[u32]>, #[comptime] part: TeamShape) -> u32 {
     let width = comptime!(part.width as u32);
     let group = comptime!(TILE_ITEMS as u32 / width);
     let groups = comptime!(part.lanes / group);
-    let first = start + UNIT_POS_Y * part.lanes + UNIT_POS_X % groups * group;
+    let first = UNIT_POS_Y * part.lanes + UNIT_POS_X % groups * group;
     let shift = UNIT_POS_X / groups * width;
     let mut word = 0u32;
     #[unroll]
@@ -303,9 +299,9 @@ fn list_candidates<E: Element, N: Size>(
         sync_cube();
         let mut level = 0u32;
         if comptime!(!floats) {
-            level = to_column_order(&level_words, 0u32, part);
+            level = to_column_order(&level_words, part);
         }
-        let reached = ReachedBits { above: to_column_order(&above_words, 0u32, part), level };
+        let reached = ReachedBits { above: to_column_order(&above_words, part), level };
         let counts = reached.counts();
         let sums = team.running_sum(counts);
         if UNIT_POS_X == comptime!(part.lanes - 1) {
