@@ -63,11 +63,11 @@ pub fn summary(lines: &[Line]) -> String {
         let pairs = rows.iter().filter_map(|row| row.ours.median("ms").zip(row.peers[at]));
         let pairs: Vec<(f64, f64)> = pairs.collect();
         let slower = pairs.iter().filter(|(ours, peer)| ours < peer).count();
-        text += &format!("- {name}: slower in {slower} of {} cases\n", pairs.len());
+        text += &format!("- {name}: {slower} of {}\n", pairs.len());
     }
     match text.is_empty() {
         true => text,
-        false => format!("{text}\nAll cases: [guide](guide/src/long-rows.md).\n\n"),
+        false => format!("Slower than sparsek ([cases](guide/src/long-rows.md)):\n\n{text}\n"),
     }
 }
 
@@ -124,7 +124,7 @@ mod tests {
             + &ours("f32", "indices/uniform", 5.0)
             + peer;
         let benches: Benches = [(BENCH.to_string(), parse(&text).unwrap())].into();
-        assert!(summary(&benches[BENCH]).contains("- Q: slower in 1 of 1 cases\n"));
+        assert!(summary(&benches[BENCH]).contains("- Q: 1 of 1\n"));
         let text = chapter([("X".to_string(), &benches, "p.jsonl".to_string())].into_iter());
         let text = text.expect("records");
         let rows = "| `1x8x2` | f32 | whole | 2.00 (2.00×) | 4.00 (2.00×) |\n\

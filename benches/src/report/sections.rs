@@ -62,7 +62,7 @@ pub fn all(benches: &Benches, figures: &[Figure], path: impl Fn(&str) -> String)
 
 /// The file of records, its dates, and the copy rates of its runs.
 fn origin(path: &str, lines: &[Line]) -> String {
-    let mut text = format!("Records: `{path}`");
+    let mut text = format!("`{path}`");
     let dates: BTreeSet<&str> = lines.iter().map(|line| line.text("date")).collect();
     if let (Some(first), Some(last)) = (dates.first(), dates.last()) {
         text += &match first == last {
@@ -73,7 +73,7 @@ fn origin(path: &str, lines: &[Line]) -> String {
     let rates = lines.iter().filter_map(|line| line.number("copy_gbps"));
     let rates: Vec<f64> = rates.filter(|&rate| rate > 0.0).collect();
     if let Some((least, most)) = extremes(&rates) {
-        text += &format!("; copy rate {least:.0} to {most:.0} GB/s");
+        text += &format!("; copy {least:.0} to {most:.0} GB/s");
     }
     text + ".\n\n"
 }

@@ -20,12 +20,10 @@ const COLUMNS: [(&str, &str, &str, &str); 5] = [
     ("bf16", "pairs", "exact", "bf16"),
 ];
 
-/// How names of peers begin, and their columns.
-const PEERS: [(&str, &str); 3] = [
-    ("torch", "torch.topk"),
-    ("RTop-K authors' CUDA, exact", "RTop-K's CUDA"),
-    ("RAFT select_k", "RAFT"),
-];
+/// Peers with a column, and peers of few cases.
+const TORCH: &str = "torch";
+const OTHERS: [(&str, &str); 2] =
+    [("RTop-K authors' CUDA, exact", "RTop-K's CUDA"), ("RAFT select_k", "RAFT")];
 
 /// The case with a table of its other inputs, outputs and methods.
 const COMMON: &str = "2**20x256x32";
@@ -46,8 +44,8 @@ pub fn rows(lines: &[Line]) -> String {
 
     let head = COLUMNS.map(|(.., head)| head);
     let head = ["N x M x k"].into_iter().chain(head);
-    let head = head.chain(["Vulkan"]).chain(PEERS.map(|(_, head)| head));
-    let mut table = Table::new(head.chain(["Burn"]));
+    let mut table = Table::new(head.chain(["Vulkan", "torch.topk", "Burn"]));
+    let mut others_beside = String::new();
     for case in cases {
         let column = |backend, (dtype, form, method, _): (&str, &str, &str, &str)| {
             find(case, [backend, dtype, form, "normal", method])
@@ -58,28 +56,37 @@ pub fn rows(lines: &[Line]) -> String {
         let ms = plain.median("ms");
         let time = |group: Option<&Group>| cell(group.and_then(|group| group.median("ms")));
         let others = COLUMNS[1..].iter().map(|&one| time(column(main, one)));
-        let beside = PEERS.map(|(name, _)| {
+        let beside = |name: &str| {
             let same = |peer: &&Group| {
                 peer.text("peer").starts_with(name)
                     && row_sizes(peer.text("case")) == row_sizes(case)
             };
-            over(peers.iter().find(same).and_then(|peer| peer.median("ms")), ms)
-        });
+            peers.iter().find(same).and_then(|peer| peer.median("ms"))
+        };
+        for (name, title) in OTHERS {
+            if let Some(peer) = beside(name) {
+                others_beside += &format!("- {title}, `{case}`: {}\n", over(Some(peer), ms));
+            }
+        }
         let row = [format!("`{case}`"), with_ratio(ms, plain.ratio("ms", "floor_ms"))];
-        let vulkan = [time(column("vulkan", COLUMNS[0]))];
-        let row = row.into_iter().chain(others).chain(vulkan).chain(beside);
-        let burn = with_ratio(plain.median("burn_ms"), plain.ratio("burn_ms", "ms"));
-        table.row(row.chain([burn]));
+        table.row(row.into_iter().chain(others).chain([
+            time(column("vulkan", COLUMNS[0])),
+            over(beside(TORCH), ms),
+            with_ratio(plain.median("burn_ms"), plain.ratio("burn_ms", "ms")),
+        ]));
     }
     let table = table.markdown();
     if table.is_empty() {
         return table;
     }
     let mut text = format!(
-        "Milliseconds for normal values; values and u32 indices in index order, exact, unless \
-         the head says otherwise:\n\n{table}"
+        "Milliseconds for normal values; exact pairs in index order, unless the head says \
+         otherwise:\n\n{table}"
     );
 
+    if !others_beside.is_empty() {
+        text += &format!("\nOther libraries:\n\n{others_beside}\n");
+    }
     text += &variants(&ours, main);
     let first = |group: &Group| group.median("first_ms");
     let gpu = ours.iter().filter(|group| group.text("backend") == "cuda");

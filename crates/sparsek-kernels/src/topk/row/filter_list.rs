@@ -83,7 +83,7 @@ impl<E: Element> ListedRow<E> {
             selected |= select(inside && is_above, bit, 0u32);
             level |= select(inside && key >= threshold.low && !is_above, bit, 0u32);
         }
-        let mut slots = self.slots(row);
+        let mut slots = self.slots(row, 0u32.runtime(), 0u32.runtime());
         if threshold.above < k {
             let quota = k - threshold.above;
             slots.count(level, row, lists, self.team.cols, self.tiles);
@@ -104,7 +104,7 @@ impl<E: Element> ListedRow<E> {
             sync_cube();
         }
         slots.count(selected, row, lists, self.team.cols, self.tiles);
-        self.write::<I>(selected, &slots, row, elements, lists, output, 0u32, 0u32);
+        self.write::<I>(&slots, row, elements, lists, output);
     }
 
     /// Writes all from column `end`, `earlier` slots after their place in the list.
@@ -122,21 +122,18 @@ impl<E: Element> ListedRow<E> {
         for load in 0..self.keys.len() {
             all |= select(self.team.loads(load), comptime!(bit(load)), 0u32);
         }
-        let mut slots = self.slots(row);
+        let mut slots = self.slots(row, end, earlier);
         slots.count(all, row, lists, self.team.cols, self.tiles);
-        self.write::<I>(all, &slots, row, elements, lists, output, end, earlier);
+        self.write::<I>(&slots, row, elements, lists, output);
     }
 
     fn write<I: Numeric>(
         &self,
-        bits: u32,
         slots: &Slots,
         row: &TileList<E>,
         elements: &RowElements<E>,
         lists: &Lists<E>,
         output: &mut MemoryOutput<E, I>,
-        first: u32,
-        earlier: u32,
     ) {
         let loads = comptime!(self.team.shape.loads);
         #[unroll]
@@ -149,22 +146,27 @@ impl<E: Element> ListedRow<E> {
             for load in 0..length {
                 let (column, value) = (columns[load], values[load]);
                 let place = self.team.column(comptime!(start + load));
-                if bits & comptime!(bit(start + load)) != 0 && column >= first {
+                let selected = slots.selected & comptime!(bit(start + load)) != 0;
+                if selected && column >= slots.first {
                     if comptime!(output.config.dense) {
                         output.set_dense(column, value);
                     }
-                    output.set(slots.slot(place, row.tile(column)) + earlier, value, column);
+                    let slot = slots.slot(place, row.tile(column)) + slots.earlier;
+                    output.set(slot, value, column);
                 }
             }
         }
     }
 
-    fn slots(&self, row: &TileList<E>) -> Slots {
+    fn slots(&self, row: &TileList<E>, first: u32, earlier: u32) -> Slots {
         let words = comptime!(words(self.team.shape));
         Slots {
             bits: Shared::<[u32]>::new_slice(comptime!(words + 1)),
             before: Shared::<[u32]>::new_slice(comptime!(words + 1)),
             shifts: Shared::<[u32]>::new_slice(row.max_tiles),
+            selected: 0u32.runtime(),
+            first,
+            earlier,
             shape: self.team.shape,
         }
     }
@@ -263,6 +265,12 @@ struct Slots {
     before: Shared<[u32]>,
     /// From list order to index order for each tile, modulo 2^32.
     shifts: Shared<[u32]>,
+    /// Of this unit.
+    selected: u32,
+    /// Columns to write.
+    first: u32,
+    /// Slots before them all.
+    earlier: u32,
     #[cube(comptime)]
     shape: TeamShape,
 }
@@ -281,6 +289,7 @@ impl Slots {
         let lanes = comptime!(word_lanes(self.shape));
         let words = comptime!(words(self.shape));
         let reduce = CubeReduce::new(self.shape);
+        self.selected = selected;
         #[unroll]
         for load in 0..comptime!(self.shape.loads) {
             let ballot = plane_ballot(selected & comptime!(bit(load)) != 0);
