@@ -368,7 +368,7 @@ impl<E: Element> TileList<E> {
         }
     }
 
-    /// Tiles with the first `quota` elements at the floor; more than `tiles` without so many.
+    /// Tiles with the first `quota` elements at the floor; more than `tiles` if fewer exist.
     fn tiles_of_level(&self, lists: &Lists<E>, tiles: u32, quota: u32) -> u32 {
         let reduce = CubeReduce::new(comptime!(self.config.list));
         let mut level = 0u32;
