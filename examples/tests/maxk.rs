@@ -429,3 +429,69 @@ fn downloads_are_listed_and_unknown_names_refused(folder: Folder) {
     common::fails(&output, "no dataset \"reddit\" is known");
     assert!(folder.names().is_empty());
 }
+
+/// Rings and paths of 3 to 8 nodes.
+#[fixture]
+fn graphs(folder: Folder) -> Folder {
+    let (mut edges, mut nodes, mut classes) = (String::new(), String::new(), String::new());
+    let mut first = 1;
+    for graph in 0..12 {
+        let (length, ring) = (3 + graph / 2, graph % 2);
+        for node in 0..length - 1 + ring {
+            let (from, to) = (first + node, first + (node + 1) % length);
+            edges.push_str(&format!("{from}, {to}\n{to}, {from}\n"));
+        }
+        nodes.push_str(&format!("{}\n", graph + 1).repeat(length));
+        classes.push_str(&format!("{ring}\n"));
+        first += length;
+    }
+    let set = folder.path.join("set");
+    fs::create_dir(&set).unwrap();
+    for (file, text) in [("A", edges), ("graph_indicator", nodes), ("graph_labels", classes)] {
+        fs::write(set.join(format!("rings_{file}.txt")), text).unwrap();
+    }
+    folder
+}
+
+const FOLDS: &str = "graphs --data set --backend flex --hidden 8 --layers 2 --folds 3";
+
+#[rstest]
+fn graphs_are_classified_in_folds(graphs: Folder) {
+    let run = format!("{FOLDS} --k 2,4 --epochs 40 --batch-graphs 4 --log folds.jsonl");
+    let output = graphs.runs(&run);
+    assert!(
+        output.contains("rings: 12 graphs, 66 nodes, 1 features, 2 classes, 3 folds"),
+        "{output}"
+    );
+    let lines = log(&graphs, "folds.jsonl");
+    assert_eq!(lines.len(), 9);
+    for (lines, activation) in lines.chunks(3).zip(["relu", "maxk:2:exact", "maxk:4:exact"]) {
+        for (fold, line) in lines.iter().enumerate() {
+            assert_eq!(line["activation"], activation);
+            assert_eq!((&line["fold"], &line["folds"]), (&fold.into(), &3.into()));
+            assert_eq!(line["best_epoch"], lines[0]["best_epoch"]);
+        }
+        let mean = lines.iter().map(|line| line["test"].as_f64().unwrap()).sum::<f64>() / 3.0;
+        assert!(mean > 0.9, "{lines:?}");
+        let row = format!("| {activation} | {mean:.4} ± ");
+        assert!(output.contains(&row), "{row}: {output}");
+    }
+    graphs.runs(&run.replace("folds.jsonl", "again.jsonl"));
+    assert_eq!(log(&graphs, "again.jsonl"), lines);
+}
+
+#[rstest]
+#[case("--folds 1", "1 folds of 12 graphs")]
+#[case("--k 9", "k = 9 exceeds the row width 8")]
+#[case("--epochs 0", "epochs")]
+#[case("--attributes", "rings_node_attributes.txt")]
+#[case("--log set/rings_A.txt", "set/rings_A.txt")]
+#[case("--log none/folds.jsonl", "there is no folder none")]
+fn impossible_folds_are_refused(graphs: Folder, #[case] options: &str, #[case] word: &str) {
+    let run = match options.split_once(' ') {
+        Some(("--folds", _)) => FOLDS.replace("--folds 3", options),
+        _ => format!("{FOLDS} {options}"),
+    };
+    refuses(&graphs, &run, word);
+    assert!(!graphs.path.join("folds.jsonl").exists());
+}

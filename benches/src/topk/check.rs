@@ -13,6 +13,8 @@ pub const CHECKED_ROWS: usize = 1 << 15;
 pub enum Output<'a, T> {
     /// Selected values and their columns, `[rows, k]`.
     Pairs(&'a [T], &'a [u32]),
+    /// Columns of the selected elements, `[rows, k]`.
+    Indices(&'a [u32]),
     Dense(&'a [T]),
 }
 
@@ -37,18 +39,19 @@ fn matches<T: Element>(problem: &Problem<T>, output: &Output<T>, row: usize) -> 
     let options = problem.options();
     let options = TopkOptions { k: k.min(input.len()), ..options };
     let selected = oracle::topk::select(input, &options);
+    let range = row * k..row * k + options.k;
+    let has_columns = |indices: &[u32]| {
+        // Empty slots come last.
+        let mut empty = indices[range.end..(row + 1) * k].iter();
+        let found = indices[range.clone()].iter().map(|&i| i as usize);
+        empty.all(|&index| index == u32::MAX) && found.eq(selected.iter().map(|&i| start + i))
+    };
     match output {
         Output::Pairs(values, indices) => {
-            // Empty slots come last.
-            let range = row * k..row * k + options.k;
-            let empty = &indices[range.end..(row + 1) * k];
-            if empty.iter().any(|&index| index != u32::MAX) {
-                return false;
-            }
-            let found = indices[range.clone()].iter().map(|&i| i as usize);
-            found.eq(selected.iter().map(|&i| start + i))
-                && same(&values[range], selected.iter().map(|&i| input[i]))
+            let values = &values[range.clone()];
+            has_columns(indices) && same(values, selected.iter().map(|&i| input[i]))
         }
+        Output::Indices(indices) => has_columns(indices),
         Output::Dense(values) => {
             let mut dense = vec![T::of(0.0); cols];
             for (at, &i) in selected.iter().enumerate() {

@@ -4,7 +4,7 @@ use bytemuck::cast_slice;
 use cubecl::{client::Client, prelude::*, server::Handle};
 use sparsek_kernels::{
     KernelError,
-    topk::{Routine, Rows, Scatter, Selected, TopkOptions, scatter, topk, topk_mask},
+    topk::{Routine, Rows, Scatter, Selected, TopkOptions, argtopk, scatter, topk, topk_mask},
 };
 use sparsek_tests::element::Element;
 
@@ -22,6 +22,10 @@ pub fn ready<T: Element>(client: &Client, problem: &Problem<T>) -> anyhow::Resul
         Buffers::Dense(values) => {
             let values = client.read_one(values)?;
             check(problem, &Output::Dense(cast_slice(&values)), CHECKED_ROWS)
+        }
+        Buffers::Indices(indices) => {
+            let indices = client.read_one(indices)?;
+            check(problem, &Output::Indices(&u32::from_bytes(&indices)), CHECKED_ROWS)
         }
     })
 }
@@ -53,6 +57,7 @@ fn check_pairs<T: Element>(
 enum Buffers {
     Pairs(Selected),
     Dense(Handle),
+    Indices(Handle),
 }
 
 struct Operation {
@@ -110,6 +115,11 @@ impl Operation {
                     let (rows, options) = (&self.rows, &self.options);
                     topk_mask(&self.client, rows, options, None, self.routine)
                         .map(|masked| Buffers::Dense(masked.values))
+                }
+                Form::Indices => {
+                    let index = u32::elem_type_native();
+                    argtopk(&self.client, &self.rows, &self.options, index, self.routine)
+                        .map(Buffers::Indices)
                 }
                 _ => self.select().map(Buffers::Pairs),
             };

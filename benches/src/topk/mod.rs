@@ -24,8 +24,8 @@ use crate::{
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     ensure!(
-        !arguments.burn || matches!(arguments.form, Form::Pairs | Form::Sorted),
-        "--burn needs --form pairs or sorted, not {}",
+        !arguments.burn || arguments.form.is_list(),
+        "--burn needs --form pairs, indices or sorted, not {}",
         arguments.form.name()
     );
     let backend = arguments.backend.open().map_err(anyhow::Error::msg)?;
@@ -35,9 +35,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         arguments.backend
     );
     ensure!(
-        arguments.lengths.is_none()
-            || (backend.client.is_some() && matches!(arguments.form, Form::Pairs | Form::Sorted)),
-        "--lengths needs a device and --form pairs or sorted"
+        arguments.lengths.is_none() || (backend.client.is_some() && arguments.form.is_list()),
+        "--lengths needs a device and --form pairs, indices or sorted"
     );
     let copy_gbps = copy::backend_rate(&backend)?;
     say!("{} ({}): copy {copy_gbps:.0} GB/s", arguments.backend, backend.label);

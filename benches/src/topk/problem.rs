@@ -19,6 +19,8 @@ const GRADIENT_SEEDS: u64 = 1 << 40;
 pub enum Form {
     /// Values and indices in index order.
     Pairs,
+    /// Indices only, in their order.
+    Indices,
     /// Values and indices sorted by value.
     Sorted,
     /// The dense masked rows.
@@ -30,6 +32,11 @@ pub enum Form {
 impl Form {
     pub fn name(self) -> String {
         format!("{self:?}").to_lowercase()
+    }
+
+    /// Whether it selects whole or ragged rows, and no more.
+    pub fn is_list(self) -> bool {
+        matches!(self, Self::Pairs | Self::Indices | Self::Sorted)
     }
 }
 
@@ -133,6 +140,7 @@ impl<'a, T: Element> Problem<'a, T> {
         let pairs = (size + size_of::<u32>()) * k;
         rows * match form {
             Form::Pairs | Form::Sorted | Form::Gradient => size * cols + pairs,
+            Form::Indices => size * cols + size_of::<u32>() * k,
             Form::Mask => 2 * size * cols,
         }
     }

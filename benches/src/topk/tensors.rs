@@ -8,7 +8,7 @@ use burn::{
 use bytemuck::pod_collect_to_vec;
 use sparsek::{
     ops::TopkGradientOps,
-    topk::{topk, topk_mask},
+    topk::{argtopk, topk, topk_mask},
 };
 use sparsek_tests::element::Element;
 
@@ -22,6 +22,8 @@ pub fn ready<T: Element>(device: &Device, problem: &Problem<T>) -> anyhow::Resul
     match problem.form {
         Form::Pairs | Form::Sorted if T::FLOAT => pairs::<T, Float>(device, problem),
         Form::Pairs | Form::Sorted => pairs::<T, Int>(device, problem),
+        Form::Indices if T::FLOAT => columns::<T, Float>(device, problem),
+        Form::Indices => columns::<T, Int>(device, problem),
         Form::Mask | Form::Gradient => {
             ensure!(T::FLOAT, "tensors of {} have no {}", T::NAME, problem.form.name());
             if problem.form == Form::Mask {
@@ -63,6 +65,19 @@ fn pairs<T: Element, K: Ordered + 'static>(
         let values = elements::<T>(&values.into_data());
         let indices: Vec<u32> = indices.into_data().iter::<u32>().collect();
         check(problem, &Output::Pairs(&values, &indices), CHECKED_ROWS)
+    })
+}
+
+fn columns<T: Element, K: Ordered + 'static>(
+    device: &Device,
+    problem: &Problem<T>,
+) -> anyhow::Result<Ready<'static>> {
+    let x = input::<T, K>(device, problem);
+    let options = problem.options();
+    let run = move || argtopk(x.clone(), &options, -1);
+    Ready::tensors(device, run, |indices| {
+        let indices: Vec<u32> = indices.into_data().iter::<u32>().collect();
+        check(problem, &Output::Indices(&indices), CHECKED_ROWS)
     })
 }
 

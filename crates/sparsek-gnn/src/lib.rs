@@ -38,6 +38,7 @@ pub mod sampling;
 #[cfg(feature = "state-dict")]
 #[cfg_attr(docsrs, doc(cfg(feature = "state-dict")))]
 pub mod state_dict;
+mod step;
 pub mod train;
 
 pub use graph::{Graph, GraphError};

@@ -1,5 +1,3 @@
-//! Device errors as [`KernelError`].
-
 use cubecl::{
     CompilationError,
     client::Client,

@@ -1,5 +1,3 @@
-//! Errors of requests.
-
 #[cfg(feature = "kernels")]
 use cubecl::ir::ElemType;
 

@@ -1,5 +1,3 @@
-//! Grids and checked buffers.
-
 use cubecl::{
     ir::{AddressType, ElemType},
     prelude::*,

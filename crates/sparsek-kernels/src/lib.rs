@@ -3,11 +3,6 @@
 //! Functions take a [`cubecl::client::Client`] and buffer handles, check the request, choose a
 //! routine and launch it. `sparsek` wraps them for Burn.
 //!
-//! - [`topk`]: k greatest or least elements.
-//! - [`spmm`]: CSR products, and max aggregation.
-//! - [`dense`]: layer normalization, products and sums.
-//! - [`distance`]: distances of CSR rows.
-//!
 //! Errors: unsupported dtypes, too many entries, and buffers too short, too large or needing wider
 //! addresses. Functions list others.
 //!
@@ -31,6 +26,7 @@ mod device;
 mod device_error;
 pub mod distance;
 mod error;
+mod hash;
 #[cfg(feature = "kernels")]
 mod launch;
 #[cfg(feature = "kernels")]

@@ -5,7 +5,7 @@
 //! - [`prelude`]: selections as tensor methods, by Burn's names.
 //! - [`sparse`]: CSR matrices, compressed rows, products.
 //! - [`distance`]: distances between rows, nearest neighbors.
-//! - [`dense`]: linear layers, layer normalization.
+//! - [`dense`]: linear layers, layer normalization; [`steps`]: steps that graphs can repeat.
 //! - `nn`: layers of models (feature `nn`).
 //! - [`io`]: memory limit of loaders. [`ops`]: backend operations.
 //!
@@ -38,6 +38,7 @@ pub mod nn;
 pub mod ops;
 pub mod prelude;
 pub mod sparse;
+pub mod steps;
 pub mod topk;
 
 #[cfg(feature = "kernels")]

@@ -4,16 +4,16 @@
 //!
 //! | method of x | Burn 0.22 | torch |
 //! |---|---|---|
-//! | `topk_exact(k, d)` | `topk(k, d)` | `topk(x, k, d)[0]` |
-//! | `argtopk_exact(k, d)` | `argtopk(k, d)`, k < M | `topk(x, k, d)[1]` |
-//! | `topk_with_indices_exact(k, d)` | `topk_with_indices(k, d)` | `topk(x, k, d)` |
-//! | `bottomk_exact(k, d)` | – | `topk(x, k, d, False)[0]` |
-//! | `argbottomk_exact(k, d)` | – | `topk(x, k, d, False)[1]` |
-//! | `bottomk_with_indices_exact(k, d)` | – | `topk(x, k, d, False)` |
-//! | `sort_exact(d)` | `sort(d)` | `sort(x, d)[0]` |
-//! | `argsort_exact(d)` | `argsort(d)` | `sort(x, d)[1]` |
-//! | `sort_with_indices_exact(d)` | `sort_with_indices(d)` | `sort(x, d)` |
-//! | `sort_descending_exact(d)` | `sort_descending(d)` | `sort(x, d, True)[0]` |
+//! | `topk_exact` | `topk` | `topk(x, k, d)[0]` |
+//! | `argtopk_exact` | `argtopk`, k < M | `topk(x, k, d)[1]` |
+//! | `topk_with_indices_exact` | `topk_with_indices` | `topk(x, k, d)` |
+//! | `bottomk_exact` | – | `topk(x, k, d, False)[0]` |
+//! | `argbottomk_exact` | – | `topk(x, k, d, False)[1]` |
+//! | `bottomk_with_indices_exact` | – | `topk(x, k, d, False)` |
+//! | `sort_exact` | `sort` | `sort(x, d)[0]` |
+//! | `argsort_exact` | `argsort` | `sort(x, d)[1]` |
+//! | `sort_with_indices_exact` | `sort_with_indices` | `sort(x, d)` |
+//! | `sort_descending_exact` | `sort_descending` | `sort(x, d, True)[0]` |
 //!
 //! [`topk`](crate::topk::topk) in index order is `torch.topk(…, sorted=False)` and
 //! `numpy.argpartition`, [`kthvalue`](crate::topk::kthvalue) is `torch.kthvalue` and

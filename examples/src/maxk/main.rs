@@ -26,6 +26,7 @@ fn main() -> ExitCode {
         Some(cli::Command::Eval(args)) => commands::eval(&args),
         Some(cli::Command::Export(args)) => commands::export(&args),
         Some(cli::Command::Compare(args)) => commands::compare(&args),
+        Some(cli::Command::Graphs(args)) => commands::graphs(&args),
         #[cfg(feature = "download")]
         Some(cli::Command::Download(args)) => commands::download(&args),
     };

@@ -87,6 +87,20 @@ pub fn adam(
     all
 }
 
+/// Whether dropout keeps an element: two rounds of Wellons' lowbias32 on its place.
+pub fn keeps([low, high]: [u32; 2], call: u32, keep: f32, place: u32) -> bool {
+    let wrap = |x: u64| x & u64::from(u32::MAX);
+    let mix = |x: u64| {
+        let x = wrap((x ^ (x >> 16)) * 0x7feb_352d);
+        let x = wrap((x ^ (x >> 15)) * 0x846c_a68b);
+        x ^ (x >> 16)
+    };
+    let call = wrap(u64::from(call) * 0x9e37_79b9);
+    let (low, high) = (mix(u64::from(low) ^ call), mix(wrap(u64::from(high) + call)));
+    let word = mix(mix(u64::from(place) ^ low) ^ high);
+    (word as f64) < (f64::from(keep) * 2f64.powi(32)).floor()
+}
+
 #[derive(Clone, Debug)]
 pub struct Normalization {
     /// `[rows, width]`.

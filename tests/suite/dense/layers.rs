@@ -200,7 +200,7 @@ fn problem<T: Element>([rows, width]: [usize; 2]) -> Normalization {
     }
 }
 
-fn compare<T: Element>(what: &str, found: &[f64], expected: &Scaled) -> Result<(), String> {
+pub fn compare<T: Element>(what: &str, found: &[f64], expected: &Scaled) -> Result<(), String> {
     if found.len() != expected.values.len() {
         let (found, expected) = (found.len(), expected.values.len());
         return Err(format!("{what}: {found} elements instead of {expected}"));

@@ -47,12 +47,10 @@ impl ArchiveOptions {
     }
 }
 
-/// Nodes of a mask.
 pub fn members(mask: impl Iterator<Item = bool>) -> Vec<u32> {
     (0u32..).zip(mask).filter_map(|(node, member)| member.then_some(node)).collect()
 }
 
-/// Checks mask width and split.
 pub fn check_masks([splits, width]: [usize; 2], nodes: usize, split: usize) -> Result<(), String> {
     if width != nodes {
         return Err(format!("masks of {width} nodes, but there are {nodes}"));

@@ -154,8 +154,8 @@ impl Source {
         })
     }
 
-    /// Downloads `NAME.npz` into `folder`, unless it exists. `watch` gets bytes so far and in
-    /// total, or 0 if unknown. A wrong checksum writes nothing.
+    /// Downloads `NAME.npz` into `folder`, unless it exists; reports to `watch`. A wrong checksum
+    /// writes nothing.
     ///
     /// ```no_run
     /// use std::path::Path;

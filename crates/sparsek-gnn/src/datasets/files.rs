@@ -16,7 +16,7 @@ use sparsek::io::{
 
 use super::error::DatasetError;
 
-/// Progress: file, bytes, total bytes.
+/// Progress: file, bytes so far, total bytes or 0 if unknown.
 pub type Watch<'a> = &'a mut dyn FnMut(&Path, u64, u64);
 
 const STEP: u64 = 1 << 20;
@@ -193,8 +193,12 @@ impl<'a> Lines<'a> {
         if !self.advance()? {
             return Err(bad(&self.path)(format!("ends after {} lines", self.count)));
         }
-        let fields = self.text().split(',').count();
-        self.make_room(into, fields)?;
+        self.fields(into, what)
+    }
+
+    /// Appends numbers of the last line.
+    pub fn fields<T: FromStr>(&self, into: &mut Vec<T>, what: &str) -> Result<(), DatasetError> {
+        self.make_room(into, self.text().split(',').count())?;
         for field in self.text().split(',') {
             match field.trim().parse() {
                 Ok(number) => into.push(number),

@@ -2,7 +2,7 @@ use std::{io::Read, str::FromStr};
 
 use sparsek::io::npy::Npy;
 
-/// From here on, over half of the smaller classes must occur.
+/// From here on, most smaller classes must occur.
 const FEW: usize = 1024;
 
 pub(super) const CLASS_NEEDED: &str = "expected a whole number of at least 0";

@@ -1,4 +1,4 @@
-//! Loaders and generators of node classification datasets.
+//! Loaders and generators of node classification datasets; [`tu`] loads datasets of graphs.
 //!
 //! All stay within the [`sparsek::io::memory`] limit. Errors name file, line, array or tensor.
 //! Loaders refuse classes of 1024 or more if over half of the smaller ones are missing.
@@ -19,6 +19,7 @@ pub mod download;
 pub mod edge_list;
 mod error;
 mod files;
+mod graph_dataset;
 pub mod graphsaint;
 pub mod karate;
 mod labels;
@@ -34,11 +35,13 @@ pub mod sbm;
 mod scratch;
 #[cfg(feature = "state-dict")]
 pub mod tensors;
+pub mod tu;
 
 pub use self::{
     archive::{ArchiveOptions, ArchiveSplit},
     error::DatasetError,
     files::Watch,
+    graph_dataset::{Fold, GraphDataset, GraphDatasetParts},
     labels::Labels,
     node_dataset::{NodeDataset, NodeDatasetParts},
     random_split::RandomSplit,

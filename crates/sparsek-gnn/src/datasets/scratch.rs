@@ -65,7 +65,6 @@ pub fn write_gz(file: PathBuf, text: &str) {
     encoder.finish().unwrap();
 }
 
-/// Encodes an npy file.
 pub fn npy<const N: usize>(descr: &str, order: &str, shape: &str, values: &[[u8; N]]) -> Vec<u8> {
     let header = format!("{{'descr': '{descr}', 'fortran_order': {order}, 'shape': {shape}, }}\n");
     let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
@@ -85,7 +84,6 @@ pub fn weights(shape: &str, values: &[f64]) -> Vec<u8> {
     npy("<f8", "False", shape, &bytes)
 }
 
-/// Names and npy files.
 pub type Arrays = Vec<(&'static str, Vec<u8>)>;
 
 pub fn write_arrays(file: PathBuf, arrays: &Arrays) {

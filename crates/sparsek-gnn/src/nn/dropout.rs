@@ -1,9 +1,19 @@
-//! Dropout, drawn in parallel on Flex.
+//! Dropout, drawn in parallel on Flex and from the numbers of a captured step.
 
 use burn::{nn::Dropout, tensor::Tensor};
+use sparsek::steps;
+
+use crate::step::next_call;
 
 /// [`Dropout::forward`].
 pub(super) fn drop_elements(dropout: &Dropout, x: Tensor<2>) -> Tensor<2> {
+    let drops = dropout.training.is_enabled() && x.device().is_autodiff() && dropout.prob > 0.0;
+    if !drops {
+        return x;
+    }
+    if let Some((words, call)) = next_call() {
+        return steps::dropout(x, &words, (1.0 - dropout.prob) as f32, call);
+    }
     #[cfg(feature = "flex")]
     if x.device().without_autodiff() == burn::tensor::Device::flex() {
         return flex::drop_elements(dropout, x);
@@ -25,9 +35,6 @@ mod flex {
 
     pub fn drop_elements(dropout: &Dropout, x: Tensor<2>) -> Tensor<2> {
         let device = x.device();
-        if !dropout.training.is_enabled() || !device.is_autodiff() || dropout.prob == 0.0 {
-            return x;
-        }
         // Seeded by the device's stream.
         let range = Distribution::Uniform(0.0, f64::from(i32::MAX));
         let drawn = Tensor::<1, Int>::random([2], range, &device.clone().without_autodiff());

@@ -20,7 +20,9 @@ mod gat;
 mod gat_v2;
 mod gcn;
 mod gin;
+mod gin_graph_model;
 mod graph_conv;
+mod graph_model;
 mod graph_norm;
 mod hetero_conv;
 mod jumping_knowledge;
@@ -48,7 +50,9 @@ pub use self::{
     gat_v2::{GatV2Conv, GatV2ConvConfig},
     gcn::{GcnConv, GcnConvConfig},
     gin::{GinConv, GinConvConfig, GinMlpConfig},
+    gin_graph_model::{GinGraphModel, GinGraphModelConfig},
     graph_conv::{GraphConv, GraphConvConfig},
+    graph_model::{GraphModel, GraphModelConfig, Readout},
     graph_norm::{GraphNorm, GraphNormConfig},
     hetero_conv::{EdgeFeatures, HeteroConv, HeteroConvConfig, NodeFeatures, RelationConvConfig},
     jumping_knowledge::JumpingKnowledge,

@@ -134,6 +134,10 @@ impl NodeModelConfig for MaxKModelConfig {
         Ok(memory::check(asked, self.parameter_bytes())?)
     }
 
+    fn can_capture(&self) -> bool {
+        true
+    }
+
     fn training_bytes(&self, nodes: usize) -> u128 {
         let rows = memory::product(&[nodes, self.d_hidden, size_of::<f32>()]);
         // Kept for backward.

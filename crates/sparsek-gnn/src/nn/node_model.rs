@@ -35,6 +35,12 @@ pub trait NodeModelConfig: Config + Clone + PartialEq {
     /// Classes.
     fn classes(&self) -> usize;
 
+    /// Whether a captured step may repeat the model: its random numbers come from this crate's
+    /// layers only, and `forward` uploads nothing after its first calls. Default: no.
+    fn can_capture(&self) -> bool {
+        false
+    }
+
     /// Minimum training bytes without data, checked against the [`sparsek::io::memory`] limit; 0 if
     /// unknown.
     fn training_bytes(&self, nodes: usize) -> u128 {

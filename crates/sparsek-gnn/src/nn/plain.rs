@@ -184,6 +184,10 @@ impl NodeModelConfig for PlainModelConfig {
         Ok(memory::check(asked, self.parameter_bytes())?)
     }
 
+    fn can_capture(&self) -> bool {
+        true
+    }
+
     fn training_bytes(&self, nodes: usize) -> u128 {
         let rows = self.sum(|from, _| memory::product(&[nodes, from, size_of::<f32>()]));
         // Backward keeps layer inputs; features are data.

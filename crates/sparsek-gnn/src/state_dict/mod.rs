@@ -25,8 +25,6 @@
 //! network of hidden width `d_output` (`last_hidden`). Any other `PlainModel` is a `ModuleList`
 //! named `convs`.
 //!
-//! [`load_state_dict_with`] and [`save_state_dict_with`] map to other names.
-//!
 //! Not mapped:
 //!
 //! - `HeteroConv`, `PnaConv`, `SagPooling`: [`StateDictError::Layer`].

@@ -59,7 +59,6 @@ impl Parameter {
     }
 }
 
-/// State dict of a model.
 #[derive(Default)]
 pub struct Contents {
     pub parameters: Vec<Parameter>,

@@ -225,29 +225,49 @@ impl Splits {
         loss: Option<Tensor<1>>,
     ) -> Result<(f64, [f64; 3]), TrainError> {
         let loss = loss.unwrap_or_else(|| data.loss(logits.clone()));
+        if self.reads_logits() {
+            let logits = read_async(logits.reshape([-1])).await?;
+            let scores = self.score.splits(&logits, host);
+            return Ok((f64::from(read_async(loss).await?[0]), scores));
+        }
+        let numbers = read_async(self.numbers(data, logits, loss)).await?;
+        Ok(self.scores(&numbers))
+    }
+
+    /// Whether the host computes the metric.
+    pub(super) fn reads_logits(&self) -> bool {
+        matches!(self.score, Score::Own(_) | Score::BuiltIn(Metric::RocAuc))
+    }
+
+    /// What [`scores`](Self::scores) takes: the loss and counts, on the device.
+    pub(super) fn numbers(
+        &self,
+        data: &DeviceData,
+        logits: Tensor<2>,
+        loss: Tensor<1>,
+    ) -> Tensor<1> {
         let count = |rows: Tensor<2>| column_sums(self.masks.clone() * rows);
-        let counts = match (&data.goal, &self.score) {
-            (_, Score::Own(_) | Score::BuiltIn(Metric::RocAuc)) => {
-                let logits = read_async(logits.reshape([-1])).await?;
-                let scores = self.score.splits(&logits, host);
-                return Ok((f64::from(read_async(loss).await?[0]), scores));
-            }
-            (Goal::Classes { labels, .. }, _) => {
+        let counts = match &data.goal {
+            Goal::Classes { labels, .. } => {
                 vec![count(class_hits(logits, labels.clone()).unsqueeze_dim(1))]
             }
-            (Goal::Sets { targets, .. }, _) => {
+            Goal::Sets { targets, .. } => {
                 let found = logits.greater_elem(0.0).float();
                 let right = (found.clone() * targets.clone()).sum_dim(1);
                 vec![count(right), count((found + targets.clone()).sum_dim(1))]
             }
         };
-        let numbers = read_async(Tensor::cat([vec![loss], counts].concat(), 0)).await?;
-        let numbers: Vec<f64> = numbers.into_iter().map(f64::from).collect();
+        Tensor::cat([vec![loss], counts].concat(), 0)
+    }
+
+    /// The loss, and a score per split.
+    pub(super) fn scores(&self, numbers: &[f32]) -> (f64, [f64; 3]) {
+        let numbers: Vec<f64> = numbers.iter().copied().map(f64::from).collect();
         let score = |split: usize| match numbers.get(4 + split) {
             Some(all) => 2.0 * numbers[1 + split] / all.max(1.0),
             None => numbers[1 + split] / self.sizes[split] as f64,
         };
-        Ok((numbers[0], [0, 1, 2].map(score)))
+        (numbers[0], [0, 1, 2].map(score))
     }
 }
 

@@ -110,6 +110,36 @@ impl<'a> Engine<'a> {
         Ok(running)
     }
 
+    /// Steps on the whole graph and evaluates; returns the unread numbers of
+    /// [`scores`](Self::scores).
+    pub(super) fn measured_step<M: NodeModel>(
+        &self,
+        replicas: Replicas<M>,
+        lr: f64,
+    ) -> Result<(Replicas<M>, Tensor<1>), TrainError> {
+        let (Some(whole), Some(splits)) = (&self.whole, &self.splits) else {
+            unreachable!("captured epochs are of full batches");
+        };
+        let graph = self.host.graph();
+        let (replicas, loss) = replicas.step(lr, &[Share { graph, data: whole }])?;
+        let model = replicas.model().valid();
+        let logits = whole.widened(model.forward(graph, whole.features.clone()));
+        let numbers = splits.numbers(whole, logits, loss);
+        Ok((replicas, numbers))
+    }
+
+    /// Evaluation from numbers of [`measured_step`](Self::measured_step).
+    pub(super) fn scores(&self, numbers: &[f32]) -> Evaluation {
+        let splits = self.splits.as_ref().expect("captured epochs are of full batches");
+        let (loss, [train, val, test]) = splits.scores(numbers);
+        Evaluation { loss, train, val, test }
+    }
+
+    /// Whether the host computes the metric from all logits.
+    pub(super) fn reads_logits(&self) -> bool {
+        self.splits.as_ref().is_none_or(Splits::reads_logits)
+    }
+
     fn step<M: NodeModel>(
         &self,
         (replicas, sum): (Replicas<M>, Tensor<1>),

@@ -4,8 +4,8 @@ use burn::{
 };
 
 use super::{
-    config::TrainConfig, engine::Engine, error::TrainError, recipe::Rates, replicas::Replicas,
-    types::Evaluation,
+    capture::Capture, config::TrainConfig, engine::Engine, error::TrainError, recipe::Rates,
+    replicas::Replicas, types::Evaluation,
 };
 use crate::{nn::NodeModelConfig, random};
 
@@ -39,6 +39,7 @@ pub struct Epochs<'a, C: NodeModelConfig> {
     pub(super) replicas: Option<Replicas<C::Model>>,
     pub(super) rates: Rates,
     pub(super) done: usize,
+    pub(super) capture: Option<Capture>,
 }
 
 impl<C: NodeModelConfig> Epochs<'_, C> {
@@ -55,6 +56,20 @@ impl<C: NodeModelConfig> Epochs<'_, C> {
         let (replicas, loss) = self.engine.epoch(replicas, seed, self.rates.next())?;
         self.replicas = Some(replicas);
         Ok(loss)
+    }
+
+    /// Runs an epoch and evaluates it.
+    pub(super) fn measured(&mut self) -> Result<Evaluation, TrainError> {
+        let Some(capture) = &mut self.capture else {
+            let loss = self.advance()?;
+            return self.engine.measure(&self.model().valid(), Some(loss));
+        };
+        self.done += 1;
+        let replicas = self.replicas.take().expect(KEPT);
+        let step = (self.rates.next(), self.done);
+        let (replicas, numbers) = capture.epoch(&self.engine, replicas, step)?;
+        self.replicas = Some(replicas);
+        Ok(self.engine.scores(&numbers))
     }
 
     pub(super) fn replicas(&self) -> &Replicas<C::Model> {

@@ -1,8 +1,10 @@
-//! Training of node classifiers.
+//! Training of classifiers of nodes and graphs.
 //!
 //! [`train`] runs Adam and reports the test [`Metric`] of the best validation epoch.
-//! [`CheckpointDir`] makes it resumable; [`Trainer`] replaces its parts.
+//! [`CheckpointDir`] makes it resumable; [`Trainer`] replaces its parts. [`train_graphs`] classifies
+//! whole graphs.
 
+mod capture;
 mod checkpoint;
 mod config;
 mod data;
@@ -11,6 +13,7 @@ mod engine;
 mod epochs;
 mod error;
 mod fingerprint;
+mod graphs;
 mod json;
 mod log;
 mod loss;
@@ -31,6 +34,7 @@ pub use self::{
     epochs::Epochs,
     error::{DevicesError, TrainError},
     fingerprint::{Fingerprint, Preparation},
+    graphs::{CrossValidation, GraphEpoch, GraphOutcome, GraphTrainConfig, train_graphs},
     log::{RunLog, RunSummary},
     loss::{NodeLoss, Targets},
     metric::{Metric, NodeMetric},

@@ -15,9 +15,13 @@ use burn::{
     tensor::{Device, Tensor, kind::BridgeTensor},
 };
 use serde_json::{Value, json};
-use sparsek::dense::{AdamFactors, adam_step};
+use sparsek::{
+    dense::{AdamFactors, adam_step},
+    steps::{StepRow, adam_step_in_place},
+};
 
-use super::{config::TrainConfig, json::to_json};
+use super::json::to_json;
+use crate::step::optimizer_step;
 
 const BETA_1: f32 = 0.9;
 const BETA_2: f32 = 0.999;
@@ -80,11 +84,17 @@ impl<C: OptimizerConfig> AnyOptimizer for C {
 }
 
 pub(super) fn adam(
-    config: &TrainConfig,
+    weight_decay: f64,
     device: &Device,
     clipping: Option<GradientClipping>,
 ) -> ModuleOptimizer {
-    located(Adam { decay: config.weight_decay as f32 }, device, clipping)
+    located(Adam { decay: weight_decay as f32 }, device, clipping)
+}
+
+/// Numbers of a step of [`adam`].
+pub(super) fn adam_row(lr: LearningRate, time: usize, seed: u64) -> StepRow {
+    let AdamFactors { rate, epsilon, .. } = Adam { decay: 0.0 }.factors(lr, time);
+    StepRow { rate, epsilon, seed: [seed as u32, (seed >> 32) as u32] }
 }
 
 fn located<O: Optimizer>(
@@ -131,9 +141,17 @@ impl Optimizer for Adam {
             let zeros = tensor.zeros_like();
             AdaptiveMomentumState::new(0, zeros.clone(), zeros)
         });
-        let time = before.time + 1;
         let moments = [before.moment_1, before.moment_2];
-        let (tensor, [first, second]) = adam_step(tensor, grad, moments, self.factors(lr, time));
+        let (time, (tensor, [first, second])) = match optimizer_step() {
+            Some((words, time)) => {
+                let factors = self.factors(lr, time);
+                (time, adam_step_in_place(tensor, grad, moments, &words, factors))
+            }
+            None => {
+                let time = before.time + 1;
+                (time, adam_step(tensor, grad, moments, self.factors(lr, time)))
+            }
+        };
         let state = AdamState::new(AdaptiveMomentumState::new(time, first, second));
         (tensor, Some(state))
     }

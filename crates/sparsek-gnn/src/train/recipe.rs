@@ -30,6 +30,7 @@ pub(super) struct Recipe {
     pub(super) optimizer: Option<Arc<dyn AnyOptimizer>>,
     pub(super) schedule: Option<LrSchedulerConfig>,
     pub(super) clipping: Option<GradientClippingConfig>,
+    pub(super) captures: bool,
 }
 
 /// What resumption compares.
@@ -46,6 +47,8 @@ pub(super) struct RecipeRecord {
     schedule: Option<Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     clipping: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    captures: Option<bool>,
 }
 
 impl RecipeRecord {
@@ -64,6 +67,7 @@ impl RecipeRecord {
             ("optimizer", self.optimizer == other.optimizer),
             ("schedule", self.schedule == other.schedule),
             ("gradient clipping", self.clipping == other.clipping),
+            ("way to run steps", self.captures == other.captures),
         ];
         parts.into_iter().filter(|(_, equal)| !equal).map(|(name, _)| name).collect()
     }
@@ -77,6 +81,7 @@ impl Recipe {
             optimizer: self.optimizer.as_ref().map(|optimizer| optimizer.record()),
             schedule: self.schedule.as_ref().map(to_json),
             clipping: self.clipping.as_ref().map(to_json),
+            captures: self.captures.then_some(true),
         }
     }
 
@@ -84,7 +89,7 @@ impl Recipe {
         let clipping = self.clipping.as_ref().map(GradientClippingConfig::init);
         match &self.optimizer {
             Some(optimizer) => optimizer.optimizer(device, clipping),
-            None => adam(config, device, clipping),
+            None => adam(config.weight_decay, device, clipping),
         }
     }
 }

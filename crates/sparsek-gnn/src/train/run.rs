@@ -7,6 +7,7 @@ use burn::{
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
+    capture::{Capture, copied},
     checkpoint::{CheckpointDir, RunId, SavedRun, best_of},
     config::{Batching, TrainConfig},
     data::check_memory,
@@ -17,12 +18,12 @@ use super::{
     fingerprint::Preparation,
     loss::NodeLoss,
     metric::NodeMetric,
-    optimizer::OptimizerConfig,
+    optimizer::{OptimizerConfig, adam_row},
     recipe::{Rates, Recipe},
     replicas::{Replicas, record},
     types::{EpochReport, Evaluation, Progress, TrainOutcome},
 };
-use crate::{datasets::NodeDataset, nn::NodeModelConfig};
+use crate::{datasets::NodeDataset, nn::NodeModelConfig, random};
 
 /// Trains without a checkpoint.
 pub fn train<C: NodeModelConfig>(
@@ -169,6 +170,18 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
         self
     }
 
+    /// Captures an epoch's launches as a graph and replays it, for small graphs, whose epochs wait
+    /// for the host. [`Trainer::run`] only.
+    ///
+    /// CUDA, ROCm and WebGPU devices have graphs; others run each epoch, to the same result. Random
+    /// numbers differ from those of a run without capture. Running needs full batches, one device,
+    /// full precision, Adam, the built-in loss, accuracy or micro-F1, and a model that
+    /// [can be captured](NodeModelConfig::can_capture).
+    pub fn with_capture(mut self) -> Self {
+        self.recipe.captures = true;
+        self
+    }
+
     /// Calls `each` after an epoch, with the model outside autodiff. [`ControlFlow::Break`] acts as
     /// [`Progress::stop`]; errors end training.
     pub fn with_callback(
@@ -259,7 +272,29 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
             done = saved.epochs();
         }
         let rates = Rates::new(self.config, &self.recipe, done)?;
-        Ok(Epochs { config: self.config, engine, replicas: Some(replicas), rates, done })
+        let replicas = Some(replicas);
+        Ok(Epochs { config: self.config, engine, replicas, rates, done, capture: None })
+    }
+
+    /// None if no epoch is left.
+    fn capture(&self, epochs: &Epochs<C>, device: &Device) -> Result<Option<Capture>, TrainError> {
+        let (config, recipe) = (self.config, &self.recipe);
+        let needs = [
+            (config.batches == Batching::Full, "full batches"),
+            (epochs.replicas().devices().len() == 1, "one device"),
+            (config.stored().is_none(), "full precision"),
+            (recipe.optimizer.is_none() && recipe.clipping.is_none(), "Adam without clipping"),
+            (recipe.loss.is_none(), "the built-in loss"),
+            (!epochs.engine.reads_logits(), "accuracy or micro-F1"),
+            (self.model.can_capture(), "a model that allows it"),
+        ];
+        if let Some((_, need)) = needs.into_iter().find(|(met, _)| !met) {
+            return Err(TrainError::Config(format!("capture needs {need}")));
+        }
+        let mut rates = Rates::new(config, recipe, epochs.done)?;
+        let row = |epoch| adam_row(rates.next(), epoch, random::nth(config.seed, epoch as u64));
+        let rows: Vec<_> = (epochs.done + 1..=config.epochs).map(row).collect();
+        Ok((!rows.is_empty()).then(|| Capture::new(&rows, device)))
     }
 
     /// Evaluates with training's loss and metric.
@@ -301,6 +336,9 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
     ) -> Result<TrainOutcome<C::Model>, TrainError> {
         let mut epochs = self.start_on(devices, sum)?;
         let inner = devices[0].clone().without_autodiff();
+        if self.recipe.captures {
+            epochs.capture = self.capture(&epochs, &inner)?;
+        }
         let (mut saved, earlier) = match self.checkpoint {
             None => (None, Vec::new()),
             Some(Checkpoint::New(dir)) => {
@@ -326,8 +364,12 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
             {
                 break;
             }
-            let (report, model) = one_epoch(&mut epochs)?;
+            let (report, mut model) = one_epoch(&mut epochs)?;
             history.push(report);
+            let better = best.as_ref().is_none_or(|(best, _)| report.val > best.val);
+            if epochs.capture.is_some() && (better || !self.callbacks.is_empty()) {
+                model = copied(model);
+            }
             // Saved epochs are not rerun.
             progress.on_epoch(&report)?;
             let mut stops = progress.stop();
@@ -335,7 +377,7 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
                 stops |= each(&report, &model)?.is_break();
             }
             interrupted = epoch < self.config.epochs && stops;
-            if best.as_ref().is_none_or(|(best, _)| report.val > best.val) {
+            if better {
                 best = Some((report, model));
             }
             if epoch.is_multiple_of(self.config.save_every) {
@@ -379,17 +421,14 @@ fn one_epoch<C: NodeModelConfig>(
     epochs: &mut Epochs<C>,
 ) -> Result<(EpochReport, C::Model), TrainError> {
     let start = Instant::now();
-    let loss = epochs.advance()?;
-    let model = epochs.model().valid();
-    let found = epochs.engine.measure(&model, Some(loss))?;
+    let Evaluation { loss, train, val, test } = epochs.measured()?;
     let epoch = epochs.done;
-    let Evaluation { loss, train, val, test } = found;
     if !loss.is_finite() {
         return Err(TrainError::Diverged { epoch, loss });
     }
     let report =
         EpochReport { epoch, loss, train, val, test, ms: start.elapsed().as_secs_f64() * 1e3 };
-    Ok((report, model))
+    Ok((report, epochs.model().valid()))
 }
 
 fn save<C: NodeModelConfig>(

@@ -1,4 +1,4 @@
-//! Cross-entropy, its gradient, and hits: a unit per row.
+//! A unit per row.
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
@@ -51,7 +51,7 @@ pub fn cross_entropy(
     let losses = allocate(client, "losses", x.rows, wide)?;
     if x.rows > 0 {
         let grid = request.grid(client)?;
-        // SAFETY: `argument` checks lengths.
+        // SAFETY: lengths checked.
         unsafe {
             loss_kernel::launch_unchecked(
                 client,
@@ -89,7 +89,7 @@ pub fn cross_entropy_gradient(
         return Ok(gradient);
     }
     let grid = request.grid(client)?;
-    // SAFETY: `argument` checks lengths.
+    // SAFETY: lengths checked.
     unsafe {
         loss_gradient_kernel::launch_unchecked(
             client,
@@ -120,7 +120,7 @@ pub fn class_hits(client: &Client, request: &ClassScores) -> Result<Handle, Kern
         return Ok(hits);
     }
     let grid = request.grid(client)?;
-    // SAFETY: `argument` checks lengths.
+    // SAFETY: lengths checked.
     unsafe {
         hit_kernel::launch_unchecked(
             client,

@@ -1,5 +1,3 @@
-//! Column sums by runs of rows.
-
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
 use super::{
@@ -37,7 +35,7 @@ pub(super) fn reduce_rows(
     let vector = x.vector(client, &[]);
     let units = runs * (x.width / vector);
     let grid = Grid::elementwise(client, units, x.elements())?;
-    // SAFETY: `argument` checks lengths.
+    // SAFETY: lengths checked.
     unsafe {
         column_kernel::launch_unchecked(
             client,

@@ -1,4 +1,4 @@
-//! Layer normalization: a plane or unit per row.
+//! A plane or unit per row.
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
@@ -77,7 +77,7 @@ pub fn layer_norm(
         return Ok(output);
     }
     let grid = request.grid(client, &config)?;
-    // SAFETY: `argument` checks lengths.
+    // SAFETY: lengths checked.
     unsafe {
         normalize_kernel::launch_unchecked(
             client,
@@ -127,7 +127,7 @@ pub fn layer_norm_gradient(
     let rows = || argument(x.handle, "rows", x.dtype, x.elements());
     let upstream = || argument(upstream, "upstream", x.dtype, x.elements());
     let moments = || argument(&moments, "moments", sum, 2 * x.rows);
-    // SAFETY: `argument` checks lengths.
+    // SAFETY: lengths checked.
     unsafe {
         gradient_kernel::launch_unchecked(
             client,

@@ -1,8 +1,6 @@
 //! Operations on dense rows: few columns, very many rows.
 //!
-//! - [`filtered_columns`]: columns of `x · w` below limits.
-//!
-//! All but the order of lists is deterministic on a device, and accumulate in f32, or f64 for f64.
+//! Deterministic on a device, but for the order of `RowLists`. Sums are f32, or f64 for f64.
 
 #[cfg(feature = "kernels")]
 mod adam;
@@ -15,6 +13,9 @@ mod factors;
 mod gemm;
 #[cfg(feature = "kernels")]
 mod layer_norm;
+mod mask;
+#[cfg(feature = "kernels")]
+mod steps;
 #[cfg(feature = "kernels")]
 mod tuning;
 #[cfg(feature = "kernels")]
@@ -22,7 +23,7 @@ mod types;
 
 #[cfg(feature = "kernels")]
 pub use self::{
-    adam::adam_step,
+    adam::{adam_step, adam_step_in_place},
     classes::{ClassScores, class_hits, cross_entropy, cross_entropy_gradient},
     column_sum::column_sums,
     gemm::{
@@ -31,6 +32,8 @@ pub use self::{
         product::{accumulates, product},
     },
     layer_norm::{Normalized, layer_norm, layer_norm_gradient},
+    steps::{dropout, next_step},
     types::{DenseRows, PitchedRows, Weight},
 };
 pub use factors::AdamFactors;
+pub use mask::{DropoutMask, STEP_WORDS};

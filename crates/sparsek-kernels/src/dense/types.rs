@@ -1,5 +1,3 @@
-//! Dense operands.
-
 use cubecl::{
     ir::{ElemType, FloatKind},
     prelude::*,

@@ -9,10 +9,6 @@ use crate::{
 /// Drops each row, or else the last, from its `k+1` nearest.
 ///
 /// Row `i` is index row `first+i`. Inputs: sorted `[rows, k+1]`; results: `[rows, k]`.
-///
-/// # Errors
-///
-/// [`KernelError`] for bad buffer sizes.
 pub fn exclude_self(
     client: &Client,
     [values, indices]: [&Handle; 2],

@@ -11,7 +11,7 @@ use crate::{
     launch::{Grid, argument},
 };
 
-/// Units of a plane, and planes of a cube.
+/// Units per plane, planes per cube.
 pub(super) fn planes(client: &Client) -> [u32; 2] {
     let plane = plane_or_unit(client);
     [plane, units_per_cube(client, ROW_UNITS.max(plane)) / plane]

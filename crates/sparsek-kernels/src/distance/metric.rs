@@ -1,5 +1,3 @@
-//! Type-erased distances.
-
 use std::{any::type_name, fmt, marker::PhantomData};
 
 #[cfg(feature = "kernels")]

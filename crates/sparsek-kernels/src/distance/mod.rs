@@ -105,9 +105,7 @@ pub struct Index {
 impl Index {
     /// Prepares a matrix; [`Routine::TensorCore`] only if forced.
     ///
-    /// # Errors
-    ///
-    /// [`KernelError`] for an unsupported dtype or routine, bad buffer sizes.
+    /// Errors: an unsupported dtype or routine.
     pub fn new(
         client: &Client,
         matrix: &Matrix,
@@ -152,9 +150,7 @@ impl Index {
 
     /// Left side of [`distances`](Self::distances).
     ///
-    /// # Errors
-    ///
-    /// As [`new`](Self::new).
+    /// Errors as [`new`](Self::new).
     pub fn prepare(&self, client: &Client, matrix: &Matrix) -> Result<Prepared, KernelError> {
         self.distance.prepare(client, matrix, self.parameter)
     }
@@ -171,9 +167,7 @@ impl Index {
 
     /// Distances of rows of `x`: `[rows.len(), index rows]`, of [`Prepared::dtype`].
     ///
-    /// # Errors
-    ///
-    /// [`KernelError`] for rows out of range, `x` unfit for index or routine, an oversized output.
+    /// Errors: rows out of range, `x` unfit for index or routine, an oversized output.
     pub fn distances(
         &self,
         client: &Client,
@@ -185,9 +179,7 @@ impl Index {
 
     /// Distances of index rows; all at once, half the work if symmetric.
     ///
-    /// # Errors
-    ///
-    /// As [`distances`](Self::distances).
+    /// Errors as [`distances`](Self::distances).
     pub fn own_distances(
         &self,
         client: &Client,

@@ -92,10 +92,6 @@ const STEP: usize = 1024;
 
 /// Rows per [`Index`](crate::distance::Index): all, or a multiple of 1024 to keep
 /// [`Routine::Inverted`]'s counters within `bytes`.
-///
-/// # Errors
-///
-/// [`KernelError`] for an unsupported dtype.
 pub fn index_part(
     client: &Client,
     matrix: &Matrix,

@@ -30,10 +30,6 @@ pub struct Radius<'a> {
 
 impl Radius<'_> {
     /// Matches per block: i32, `[rows, blocks]`.
-    ///
-    /// # Errors
-    ///
-    /// [`KernelError`] for bad buffer sizes.
     pub fn count(&self, client: &Client) -> Result<Handle, KernelError> {
         let counts = self.rows * radius_blocks(self.across);
         let output = allocate(client, "counts", counts, i32::elem_type_native())?;
@@ -44,10 +40,6 @@ impl Radius<'_> {
     /// Matching distances and i32 positions, `[total]`, by row and position.
     ///
     /// `offsets`: exclusive prefix sums of [`count`](Self::count); `total`: the sum.
-    ///
-    /// # Errors
-    ///
-    /// As [`count`](Self::count).
     pub fn list(
         &self,
         client: &Client,

@@ -4,9 +4,7 @@
 pub(super) const DENSE_ONE_PASS: f64 = 1.0 / 32.0;
 /// With [`Strategy::union`](super::Strategy::union).
 pub(super) const DENSE_UNION: f64 = 1.0 / 18.0;
-/// For [`Dense::Halves`](super::Dense::Halves).
 pub(super) const DENSE_HALVES: f64 = 1.0 / 128.0;
-/// For [`Dense::Either`](super::Dense::Either).
 pub(super) const DENSE_EITHER: f64 = 1.0 / 256.0;
 /// For register tiles, without [`Dense::Products`](super::Dense::Products).
 pub(super) const DENSE_REGISTER_TILE: f64 = 0.8;
@@ -14,7 +12,6 @@ pub(super) const DENSE_REGISTER_TILE: f64 = 0.8;
 pub(super) const FULL_REGISTER_TILE: f64 = 1.0;
 /// Left matrix, for a full index.
 pub(super) const LEFT_REGISTER_TILE: f64 = 1.0 / 8.0;
-/// For tensor cores.
 pub(super) const DENSE_TENSOR_CORE: f64 = 1.0 / 32.0;
 
 pub(super) const ROW_UNITS: u32 = 256;

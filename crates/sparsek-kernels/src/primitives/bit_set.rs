@@ -1,7 +1,7 @@
 //! Sets of a row's items, the first in bit 31.
 //!
-//! [`SelectedItems`] scans each load. With 32 items per unit, [`ColumnBits`] transposes, so that a
-//! unit scans neighboring columns once.
+//! [`SelectedItems`] scans each load. With 32 items per unit, [`ColumnBits`] transposes, so a unit
+//! scans neighboring columns once.
 
 use cubecl::prelude::*;
 
@@ -83,7 +83,7 @@ impl Positions {
         let planes = comptime!(self.team.shape.planes as usize);
         let pitch = comptime!(planes + 1);
         let mut sums = Shared::<[u32]>::new_slice(comptime!(words * pitch));
-        // Others may still read the last scan.
+        // Others may still read.
         sync_cube();
         if UNIT_POS_X == 0 {
             #[unroll]

@@ -1,5 +1,3 @@
-//! Tensor-core instructions.
-
 use cubecl::{
     cmma::MmaDefinition,
     features::MmaConfig,

@@ -1,5 +1,3 @@
-//! Shared building blocks.
-
 pub(crate) mod approx;
 pub(crate) mod bit_set;
 pub(crate) mod csr;

@@ -166,7 +166,7 @@ impl Team {
 #[cube]
 pub(crate) fn exchange<T: Numeric>(value: T, #[comptime] shape: TeamShape) -> Shared<[T]> {
     let mut slots = Shared::<[T]>::new_slice(shape.planes as usize);
-    // Others may still read the last exchange.
+    // Others may still read.
     sync_cube();
     if UNIT_POS_X == 0 {
         slots[UNIT_POS_Y as usize] = value;

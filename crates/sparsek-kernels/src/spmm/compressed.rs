@@ -1,5 +1,3 @@
-//! Compressed rows of a top-k.
-
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
 use crate::{
@@ -7,7 +5,7 @@ use crate::{
     launch::{Grid, allocate, argument},
 };
 
-/// k elements of each row, by ascending column: CBSR of MaxK-GNN.
+/// k elements of each row, by ascending column.
 #[derive(Clone, Copy, Debug)]
 pub struct Compressed<'a> {
     /// Contiguous `[rows, k]` of `dtype`.
@@ -54,7 +52,7 @@ pub fn gather_columns(
         return Ok(output);
     }
     let grid = Grid::elementwise(client, elements, rows * width)?;
-    // SAFETY: `argument` checks lengths; `Compressed` promises columns below `width`.
+    // SAFETY: lengths checked; `Compressed` promises columns below `width`.
     unsafe {
         gather_columns_kernel::launch_unchecked(
             client,

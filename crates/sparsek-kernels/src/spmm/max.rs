@@ -14,7 +14,7 @@ use crate::{
 /// Returns values and winning entries (`i32`), contiguous `[rows, width]`. `x` is contiguous
 /// `[cols, width]`, of dtypes as in [`spmm`](super::spmm).
 ///
-/// The first of equal values wins. Empty rows give 0 and −1. NaN gives unspecified results.
+/// The first of equal values wins. Empty rows give 0 and −1. NaN is unspecified.
 pub fn maximum(
     client: &Client,
     csr: &Csr,
@@ -31,7 +31,7 @@ pub fn maximum(
         return Ok((values, winners));
     }
     let grid = Grid::elementwise(client, elements, elements.max(csr.cols * width))?;
-    // SAFETY: `argument` checks lengths; `Csr` promises indices.
+    // SAFETY: lengths checked; `Csr` promises indices.
     unsafe {
         maximum_kernel::launch_unchecked(
             client,

@@ -80,8 +80,8 @@ pub fn spmm(
 
 /// Multiplies with compressed rows; else as [`spmm`].
 ///
-/// Planes keep sums in shared memory; without planes, units bisect entries. Planes pack f32 rows of
-/// 65 to 128 bytes in large matrices, with scratch of 128 bytes per row of `x`.
+/// Without planes, units bisect entries. Planes pack f32 rows of 65 to 128 bytes in large matrices,
+/// with scratch of 128 bytes per row of `x`.
 ///
 /// `routine` forces one of [`ROUTINES`], or fails.
 #[cfg(feature = "kernels")]

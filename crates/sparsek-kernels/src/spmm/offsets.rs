@@ -1,5 +1,3 @@
-//! CSR row offsets.
-
 use cubecl::{prelude::*, server::Handle};
 
 use super::types::check_entries;
@@ -22,7 +20,7 @@ pub fn row_offsets(
     let int = i32::elem_type_native();
     let offsets = allocate(client, "offsets", rows + 1, int)?;
     let grid = Grid::elementwise(client, rows + 1, nnz.max(rows + 1))?;
-    // SAFETY: `argument` checks lengths.
+    // SAFETY: lengths checked.
     unsafe {
         offsets_kernel::launch_unchecked(
             client,

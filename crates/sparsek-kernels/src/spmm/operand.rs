@@ -1,5 +1,3 @@
-//! The sparse operand.
-
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
 use super::{

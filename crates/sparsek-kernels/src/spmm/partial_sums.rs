@@ -48,7 +48,7 @@ impl<'a> PartialSums<'a> {
         let partials = partition.slots() * self.width;
         let units = (cut * self.width).min(COMBINE_UNITS);
         let grid = Grid::elementwise(client, units, elements.max(partials))?;
-        // SAFETY: `argument` checks lengths; partitions hold rows and slots in range.
+        // SAFETY: lengths checked; partitions hold rows and slots in range.
         unsafe {
             combine_kernel::launch_unchecked(
                 client,

@@ -54,7 +54,7 @@ impl Partition {
         let counts = allocate(client, "counts", counters, int)?;
         fill_zero(client, &counts, int, counters)?;
         let grid = Grid::elementwise(client, len, len)?;
-        // SAFETY: `argument` checks lengths; `Csr` promises offsets, whose items fit.
+        // SAFETY: lengths checked; `Csr` promises offsets, whose items fit.
         unsafe {
             clear_kernel::launch_unchecked(
                 client,

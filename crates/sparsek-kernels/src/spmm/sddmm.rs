@@ -1,4 +1,4 @@
-//! Weight gradients: sampled dense products (SDDMM).
+//! Sampled dense products (SDDMM).
 
 use cubecl::{features::Plane, ir::ElemType, prelude::*, server::Handle};
 
@@ -102,7 +102,7 @@ fn launch(
         Some((columns, index)) => (columns, index, csr.cols * right.k),
         None => (csr.indptr, int, 1),
     };
-    // SAFETY: `argument` checks lengths; inputs promise indices.
+    // SAFETY: lengths checked; inputs promise indices.
     unsafe {
         sddmm_kernel::launch_unchecked(
             client,

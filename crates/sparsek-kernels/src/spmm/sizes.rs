@@ -1,5 +1,3 @@
-//! Sizes of prepared matrices.
-
 use super::tuning::{
     BLOCK_MIN_ENTRIES, BLOCKS_MIN_NNZ, BUSY_ITEMS, LOAD, MAX_BLOCKS, MAX_PART, MIN_PART,
 };

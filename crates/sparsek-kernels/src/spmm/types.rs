@@ -1,5 +1,3 @@
-//! Matrix descriptions and routines.
-
 #[cfg(feature = "kernels")]
 use cubecl::server::Handle;
 

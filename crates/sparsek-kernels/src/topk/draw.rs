@@ -1,5 +1,3 @@
-//! Draws a candidate of each row.
-//!
 //! A cube, or without shared memory a unit, takes a row; `w = exp((x - greatest) / temperature)`:
 //!
 //! ```text
@@ -57,10 +55,6 @@ pub fn draws_unsorted(client: &Client, k: usize) -> bool {
 ///
 /// The first candidate is always kept; others need a positive weight.
 ///
-/// # Errors
-///
-/// [`KernelError`]: unsupported dtype or buffer size.
-///
 /// # Panics
 ///
 /// Wrong number of settings, or unsorted candidates that are not [`draws_unsorted`].
@@ -104,7 +98,7 @@ fn launch<E: Element>(client: &Client, request: &Draw, output: &Handle) -> Resul
         ranked: !request.sorted,
         single: is_single(dtype),
     };
-    // SAFETY: `argument` checks lengths; the kernel checks places.
+    // SAFETY: lengths checked; the kernel checks places.
     unsafe {
         draw_kernel::launch_unchecked::<E>(
             client,

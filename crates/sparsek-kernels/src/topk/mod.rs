@@ -80,10 +80,7 @@ use crate::{device::column_dtype, error::KernelError, launch::allocate};
 ///   8 bits, with 16 bytes of scratch per element (24 of 64 bits). Without planes, log²k launches.
 /// - Whole rows (k = `cols`) are only sorted.
 ///
-/// # Errors
-///
-/// [`KernelError`], before any launch: k exceeds `input.cols`, unsupported dtype or buffer size, or
-/// the forced routine cannot run.
+/// Errors, before any launch: k exceeds `input.cols`, or the forced routine cannot run.
 #[cfg(feature = "kernels")]
 pub fn topk(
     client: &Client,
@@ -105,9 +102,7 @@ pub fn topk(
 
 /// Like [`topk`], for columns only; computes values if a second kernel sorts.
 ///
-/// # Errors
-///
-/// As [`topk`].
+/// Errors as [`topk`].
 #[cfg(feature = "kernels")]
 pub fn argtopk(
     client: &Client,
@@ -130,9 +125,7 @@ pub fn argtopk(
 /// Zeroes all but the selected elements. With `index`, also returns their columns in index order.
 /// Ignores `options.sorted`.
 ///
-/// # Errors
-///
-/// As [`topk`].
+/// Errors as [`topk`].
 #[cfg(feature = "kernels")]
 pub fn topk_mask(
     client: &Client,
@@ -159,9 +152,7 @@ pub fn topk_mask(
 
 /// Returns [`topk`] in index order, with columns of [`column_dtype`].
 ///
-/// # Errors
-///
-/// As [`topk`].
+/// Errors as [`topk`].
 #[cfg(feature = "kernels")]
 pub fn compress(
     client: &Client,

@@ -1,5 +1,3 @@
-//! Options of top-k.
-
 use std::{fmt, str::FromStr};
 
 use super::types::MAX_ROWS;
@@ -138,10 +136,8 @@ impl TopkOptions {
 
     /// Checks `rows` rows of `cols` elements, at most `longest`.
     ///
-    /// # Errors
-    ///
-    /// [`KernelError::KTooLarge`], [`KernelError::RowTooLong`], [`KernelError::TooManyRows`] or
-    /// [`KernelError::Precision`].
+    /// Errors: [`KernelError::KTooLarge`], [`KernelError::RowTooLong`],
+    /// [`KernelError::TooManyRows`] or [`KernelError::Precision`].
     pub fn validate(&self, rows: usize, cols: usize, longest: usize) -> Result<(), KernelError> {
         if self.k > cols {
             return Err(KernelError::KTooLarge { k: self.k, cols });

@@ -420,7 +420,7 @@ impl FilterPlan {
     }
 }
 
-/// Rows shorter than a sample are listed whole. More units per cube suit few rows.
+/// Lists whole rows shorter than a sample.
 pub(crate) fn filter_plan(client: &Client, problem: &RowProblem) -> Result<FilterPlan, String> {
     let RowProblem { rows, k, cols, ragged, .. } = *problem;
     let busy = rows > multiprocessors(client);

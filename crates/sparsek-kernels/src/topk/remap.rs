@@ -38,10 +38,6 @@ pub struct Pages<'a> {
 }
 
 /// Returns mapped indices, `[rows, k]`; missing if pages lie beyond the table.
-///
-/// # Errors
-///
-/// [`KernelError`]: unsupported dtype or buffer size.
 pub fn remap(client: &Client, request: &Remap) -> Result<Handle, KernelError> {
     let Remap { index, rows, k, .. } = *request;
     require_index(index, u32::MAX as usize)?;
@@ -63,7 +59,7 @@ pub fn remap(client: &Client, request: &Remap) -> Result<Handle, KernelError> {
     };
     let maps = [request.pages.is_some(), request.offsets.is_some()];
     let grid = Grid::elementwise(client, total, total.max(rows * per_row))?;
-    // SAFETY: `argument` checks lengths, the kernel places and pages.
+    // SAFETY: lengths checked; the kernel checks places and pages.
     unsafe {
         remap_kernel::launch_unchecked(
             client,

@@ -36,10 +36,6 @@ pub struct Scatter<'a> {
 /// Returns contiguous `[rows, cols]`, zero outside the given columns.
 ///
 /// Deterministic, without atomics. Rows above 16 KiB are zeroed first.
-///
-/// # Errors
-///
-/// [`KernelError`]: unsupported dtype or buffer size.
 pub fn scatter(client: &Client, request: &Scatter) -> Result<Handle, KernelError> {
     let Scatter { dtype, index, rows, cols, k, dense, .. } = *request;
     require_dtype(client, dtype)?;
@@ -59,7 +55,7 @@ pub fn scatter(client: &Client, request: &Scatter) -> Result<Handle, KernelError
     let indices = argument(request.indices, "indices", index, total)?;
     let result = argument(&output, "output", dtype, elements)?;
     let assembled = assembled(client, cols, dtype.size());
-    // SAFETY: `argument` checks lengths, the kernels check columns.
+    // SAFETY: lengths checked; the kernels check columns.
     unsafe {
         if assembled > 0 {
             let units = units_per_cube(client, CUBE_UNITS);

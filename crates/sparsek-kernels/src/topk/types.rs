@@ -1,5 +1,3 @@
-//! Inputs, results, routines.
-
 #[cfg(feature = "kernels")]
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 

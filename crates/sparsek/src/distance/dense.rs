@@ -17,7 +17,7 @@
 //! ```
 //!
 //! **Exact.** If the greatest candidate bound exceeds the k-th distance, no rejected row beats or
-//! ties it. Direct evaluation depends on the two rows alone.
+//! ties it.
 //!
 //! **Bounds.** TF32 or pairs of bf16 make products G' differ from q·x by at most ε |q| |x|, ε =
 //! 2^-9 plus the rounding of sums. ε' also covers norms, centering and direct evaluation.
@@ -60,9 +60,9 @@ const WHOLE_BATCH: usize = 256;
 const LISTED_ROWS: usize = 1 << 16;
 /// Index rows per row of the sample.
 const SAMPLE_SHARE: usize = 32;
-/// Rows of the sample are a multiple: products store whole blocks of columns.
+/// Products store whole blocks of columns.
 const SAMPLE_MULTIPLE: usize = 128;
-/// Standard deviations by which a sampled rank, and the length of a list, may miss.
+/// Standard deviations by which sampled ranks and list lengths may miss.
 const RANK_MARGIN: f64 = 4.0;
 const LIST_MARGIN: f64 = 6.0;
 const LIST_MULTIPLE: usize = 128;
@@ -167,7 +167,7 @@ struct Listing {
 }
 
 impl Listing {
-    /// Lists that hold at least `candidates` of `rows` rows, most likely, and fit.
+    /// Lists that fit, and most likely hold `candidates` of `rows` rows.
     fn new(candidates: usize, rows: usize) -> Option<Self> {
         let share = SAMPLE_SHARE as f64;
         let expected = candidates as f64 / share;

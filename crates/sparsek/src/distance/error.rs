@@ -3,7 +3,7 @@ use sparsek_kernels::distance::Metric;
 
 use crate::sparse::CsrError;
 
-/// Why distances were refused.
+/// Refused distances.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DistanceError {

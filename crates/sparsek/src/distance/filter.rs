@@ -87,9 +87,7 @@ fn check_words(operation: &str, bits: usize, words: &[u32]) {
 impl<S: Samples> NearestNeighbors<S> {
     /// [`kneighbors`](NearestNeighbors::kneighbors) among allowed rows: cuVS's prefilter.
     ///
-    /// # Errors
-    ///
-    /// As there, for another size, or for fewer than `k` allowed rows.
+    /// Errors as there, for another size, or for fewer than `k` allowed rows.
     ///
     /// # Cost
     ///

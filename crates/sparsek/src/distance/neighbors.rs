@@ -53,9 +53,7 @@ impl<S: Samples> NearestNeighbors<S> {
     /// Ties go to the lowest index. NaN is last, or first if larger is nearer (inner products).
     /// Without a query, index rows query, excluding themselves. Not differentiable.
     ///
-    /// # Errors
-    ///
-    /// If `k` or the parameter is out of range, or widths, dtypes or devices differ.
+    /// Errors if `k` or the parameter is out of range, or widths, dtypes or devices differ.
     pub fn kneighbors(
         &self,
         query: Option<&S>,

@@ -1,5 +1,4 @@
-//! Ties go to the lowest row: lists join in row order, and the merge takes the first of equal
-//! distances.
+//! Ties go to the lowest row: lists join in row order, and the merge takes the first.
 //!
 //! ```text
 //! each shard finds the k nearest of its rows, on its device
@@ -69,11 +68,9 @@ struct Shard<S: Samples> {
 }
 
 impl<S: Samples> ShardedNeighbors<S> {
-    /// Takes consecutive rows on any devices. Results are on the first shard's.
+    /// Takes consecutive rows on any devices.
     ///
-    /// # Errors
-    ///
-    /// [`DistanceError::Shards`], [`DistanceError::Columns`], [`DistanceError::Dtypes`],
+    /// Errors: [`DistanceError::Shards`], [`DistanceError::Columns`], [`DistanceError::Dtypes`],
     /// [`DistanceError::Rows`].
     pub fn fit(shards: Vec<S>, measure: impl Into<Measure>) -> Result<Self, DistanceError> {
         let measure = measure.into();
@@ -117,9 +114,7 @@ impl<S: Samples> ShardedNeighbors<S> {
 
     /// [`NearestNeighbors::kneighbors`] on the first shard's device; queries may be on any.
     ///
-    /// # Errors
-    ///
-    /// As there, or a device lacks the dtype.
+    /// Errors as there, or if a device lacks the dtype.
     pub fn kneighbors(
         &self,
         query: &S,
@@ -154,9 +149,7 @@ impl<S: Samples> ShardedNeighbors<S> {
     /// [`NearestNeighbors::radius_neighbors`] on the first shard's device; queries may be on any.
     /// Searches shards in turn.
     ///
-    /// # Errors
-    ///
-    /// As there, or a device lacks the dtype.
+    /// Errors as there, or if a device lacks the dtype.
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor};
@@ -361,13 +354,8 @@ fn in_parallel<R>(tasks: Vec<impl FnOnce() -> R>) -> Vec<R> {
 /// # Ok::<(), sparsek::distance::DistanceError>(())
 /// ```
 ///
-/// # Guarantees
-///
-/// As [`ShardedNeighbors`] of the parts.
-///
-/// # Cost
-///
-/// A search per part, and a selection of k among 2 k elements per query.
+/// Guarantees as [`ShardedNeighbors`] of the parts. Costs a search per part, and a selection of k
+/// among 2 k elements per query.
 pub struct NeighborStream<S: Samples = Csr> {
     query: S,
     measure: Measure,
@@ -386,10 +374,8 @@ impl<S: Samples> NeighborStream<S> {
 
     /// Searches the next index rows, on the queries' device.
     ///
-    /// # Errors
-    ///
-    /// If widths, dtypes or devices differ, or rows exceed the device's indices. Failed parts have
-    /// no effect.
+    /// Errors if widths, dtypes or devices differ, or rows exceed the device's indices. Failed
+    /// parts have no effect.
     pub fn push(&mut self, part: S) -> Result<(), DistanceError> {
         let rows = part.rows();
         check_rows(self.rows + rows, &self.query.device())?;

@@ -15,9 +15,7 @@ use crate::ops::distance_dtype;
 /// `seuclidean` defaults to `Euclidean` with weights 1 /
 /// [`col_variances(1)`](crate::sparse::Csr::col_variances).
 ///
-/// # Errors
-///
-/// For other metrics, a wrong count, and negative or NaN weights.
+/// Errors for other metrics, a wrong count, and negative or NaN weights.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};

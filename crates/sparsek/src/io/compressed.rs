@@ -26,14 +26,12 @@ pub trait Arrays {
     fn values<T: Value>(&mut self, name: &str, count: usize) -> Result<Vec<T>, String>;
 }
 
-/// Reads and checks matrices.
 pub struct Source<'a, A> {
     pub arrays: &'a mut A,
     pub values: Values,
 }
 
 impl<A: Arrays> Source<'_, A> {
-    /// Reads compressed rows.
     pub fn csr<T: Value>(&mut self, shape: [usize; 2]) -> Result<Matrix<T>, String> {
         let (indices, stored) = self.vectors("indices")?;
         let indptr = self.offsets([shape[0], indices], "rows", 0)?;
@@ -44,7 +42,6 @@ impl<A: Arrays> Source<'_, A> {
         Ok(Matrix { shape, indptr, indices, values })
     }
 
-    /// Reads compressed columns.
     pub fn csc<T: Value>(&mut self, shape: [usize; 2]) -> Result<Matrix<T>, String> {
         let (indices, stored) = self.vectors("indices")?;
         let indptr = self.offsets([shape[1], indices], "columns", shape[0])?;

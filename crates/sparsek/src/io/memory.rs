@@ -13,7 +13,7 @@ pub const VARIABLE: &str = "SPARSEK_MAX_MEMORY";
 
 static LIMIT: AtomicU64 = AtomicU64::new(0);
 
-/// Why a request failed.
+/// Refused request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MemoryError {

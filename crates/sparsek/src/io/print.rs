@@ -16,7 +16,6 @@ pub fn say(line: fmt::Arguments) {
     }
 }
 
-/// Prints to standard error.
 pub fn note(line: fmt::Arguments) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }

@@ -11,7 +11,7 @@ use crate::{
     topk::{Method, TopkOptions, topk},
 };
 
-/// Configuration of [`TopkAttention`].
+/// Configures [`TopkAttention`].
 #[derive(Config, Debug, PartialEq)]
 pub struct TopkAttentionConfig {
     /// Token width, divisible by the heads.

@@ -9,7 +9,7 @@ use crate::{
     topk::{Method, TopkOptions, topk_bool_mask},
 };
 
-/// Configuration of [`KWinners`].
+/// Configures [`KWinners`].
 #[derive(Config, Debug, PartialEq)]
 pub struct KWinnersConfig {
     /// Units per row.

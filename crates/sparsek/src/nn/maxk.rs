@@ -5,7 +5,7 @@ use crate::{
     topk::{Method, TopkOptions, topk_mask},
 };
 
-/// Configuration of [`MaxK`].
+/// Configures [`MaxK`].
 #[derive(Config, Copy, Debug, PartialEq)]
 pub struct MaxKConfig {
     /// Elements per row.

@@ -23,7 +23,7 @@ pub enum SaeActivation {
     BatchTopk,
 }
 
-/// Configuration of [`TopkSae`].
+/// Configures [`TopkSae`].
 #[derive(Config, Debug, PartialEq)]
 pub struct TopkSaeConfig {
     /// Row width.

@@ -81,6 +81,15 @@ pub trait DenseOps: Backend {
         labels: IntTensor<Self>,
         scale: f32,
     ) -> FloatTensor<Self>;
+
+    /// Dropout by the seed in `words`; `call` numbers it in its step.
+    #[fusion(dtype = x, shape = x)]
+    fn dropout(
+        x: FloatTensor<Self>,
+        words: IntTensor<Self>,
+        keep: f32,
+        call: u32,
+    ) -> FloatTensor<Self>;
 }
 
 #[cfg(feature = "fusion")]
@@ -97,6 +106,21 @@ mod shapes {
         _factors: &AdamFactors,
     ) -> (TensorSpec, TensorSpec, TensorSpec) {
         (x.clone(), first.clone(), second.clone())
+    }
+
+    pub(super) fn stepped_in_place(
+        x: &TensorSpec,
+        _gradient: &TensorSpec,
+        first: &TensorSpec,
+        second: &TensorSpec,
+        _words: &TensorSpec,
+        _factors: &AdamFactors,
+    ) -> (TensorSpec, TensorSpec, TensorSpec) {
+        (x.clone(), first.clone(), second.clone())
+    }
+
+    pub(super) fn step(table: &TensorSpec, counter: &TensorSpec) -> (TensorSpec, TensorSpec) {
+        (TensorSpec::new([table.shape[1]].into(), table.dtype), counter.clone())
     }
 
     pub(super) fn normalized(
@@ -177,4 +201,22 @@ pub trait DenseGradientOps: Backend {
         second: FloatTensor<Self>,
         factors: AdamFactors,
     ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>);
+
+    /// [`adam_step`](Self::adam_step) in the given buffers, with rate and epsilon from `words`.
+    #[fusion(meta = shapes::stepped_in_place)]
+    fn adam_step_in_place(
+        x: FloatTensor<Self>,
+        gradient: FloatTensor<Self>,
+        first: FloatTensor<Self>,
+        second: FloatTensor<Self>,
+        words: IntTensor<Self>,
+        factors: AdamFactors,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>);
+
+    /// The table's row at the counter, which it counts up in place.
+    #[fusion(meta = shapes::step)]
+    fn next_step(
+        table: IntTensor<Self>,
+        counter: IntTensor<Self>,
+    ) -> (IntTensor<Self>, IntTensor<Self>);
 }

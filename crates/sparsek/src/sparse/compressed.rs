@@ -92,10 +92,6 @@ pub fn sparse_topk(x: Tensor<2>, k: usize, method: Method) -> Compressed {
 }
 
 /// Like [`sparse_topk`], but returns the error.
-///
-/// # Errors
-///
-/// [`TopkError`].
 pub fn try_sparse_topk(x: Tensor<2>, k: usize, method: Method) -> Result<Compressed, TopkError> {
     let [_, width] = x.dims();
     let options = TopkOptions::new(k).with_method(method);

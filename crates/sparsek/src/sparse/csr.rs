@@ -16,7 +16,7 @@ use super::{
 };
 use crate::ops::{CsrTensors, DistanceOps};
 
-/// A CSR matrix: a [`Pattern`] on host and device, and values on the device.
+/// A CSR matrix: a [`Pattern`] on host and device, values on the device.
 ///
 /// Columns ascend strictly; explicit zeros stay. Values may be tracked by autodiff. Clones share
 /// everything. Patterns take `4 (rows + 1 + nnz)` bytes on each side. Pattern changes take linear
@@ -279,7 +279,7 @@ impl Csr {
         zeros.scatter_nd(places, self.values.clone(), IndexingUpdateOp::Assign)
     }
 
-    /// The transpose, made on the host. Differentiable.
+    /// The transpose. Differentiable.
     pub fn transpose(&self) -> Self {
         let (pattern, entries) = self.pattern.transpose();
         Self::assemble(pattern.into(), gather(self.values.clone(), &entries))

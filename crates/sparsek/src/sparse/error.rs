@@ -1,6 +1,6 @@
 use burn::tensor::DType;
 
-/// Why a CSR pattern was refused.
+/// Invalid CSR pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PatternError {
@@ -54,7 +54,7 @@ pub enum PatternError {
     },
 }
 
-/// Why a CSR matrix was refused.
+/// Invalid CSR matrix.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CsrError {

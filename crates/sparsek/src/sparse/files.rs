@@ -21,7 +21,7 @@ use crate::io::{
     text,
 };
 
-/// Why a file was not read or written.
+/// Failed read or write.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
@@ -38,7 +38,7 @@ pub enum FileError {
     Format {
         /// File, or `(bytes)`.
         file: PathBuf,
-        /// Reason, with array or line.
+        /// Reason, with array, group or line.
         reason: String,
     },
     /// Invalid matrix.
@@ -68,10 +68,6 @@ impl Csr {
     /// - Rounds bool, integer or float values to the dtype of the options, or the device's default.
     ///
     /// Memory follows rows and entries, within [`memory::limit`].
-    ///
-    /// # Errors
-    ///
-    /// [`FileError`], with file and array.
     pub fn from_npz(
         path: impl AsRef<Path>,
         options: impl Into<TensorCreationOptions>,
@@ -102,10 +98,6 @@ impl Csr {
     ///
     /// Takes coordinates of `general`, `symmetric` or `skew-symmetric` matrices, `real`, `integer`
     /// or `pattern` (1); adds the other triangle. Otherwise as [`Csr::from_npz`].
-    ///
-    /// # Errors
-    ///
-    /// [`FileError`], with file and line.
     pub fn from_mtx(
         path: impl AsRef<Path>,
         options: impl Into<TensorCreationOptions>,
@@ -142,12 +134,8 @@ impl Csr {
     ///   Genomics, or the only group.
     /// - AnnData groups are csr or csc; 10x Genomics gives barcodes × features, as scanpy's
     ///   `read_10x_h5`.
-    /// - Reads gzip, LZF and shuffle; refuses other filters and virtual arrays. Otherwise as
+    /// - Reads gzip, LZF and shuffle; refuses other filters, virtual and dense arrays. Otherwise as
     ///   [`Csr::from_npz`].
-    ///
-    /// # Errors
-    ///
-    /// [`FileError`], with file, group and array; dense arrays are refused.
     #[cfg(feature = "hdf5")]
     pub fn from_hdf5(
         path: impl AsRef<Path>,
@@ -199,9 +187,7 @@ impl Csr {
     ///
     /// Ids are int32, bf16 values float32. Equal matrices give equal bytes.
     ///
-    /// # Errors
-    ///
-    /// [`FileError::Io`].
+    /// Error: [`FileError::Io`].
     pub fn to_npz(&self, path: impl AsRef<Path>) -> Result<(), FileError> {
         let path = path.as_ref();
         let written = output::write(path, &self.to_npz_bytes());

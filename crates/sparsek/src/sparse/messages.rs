@@ -1,5 +1,3 @@
-//! Message passing along the entries of a pattern.
-//!
 //! ```text
 //! gather:  one row per entry, from its column (source) or its row (target)
 //! scatter: one row per row of the pattern, reduced over its entries in order
@@ -19,9 +17,9 @@ use super::{
 
 /// Gather, scatter and softmax along the entries of a pattern.
 ///
-/// Entry `e = (i, j)` is a message from source `j` to target `i`; messages are `[nnz, d]`, in f32,
-/// f64, f16 or bf16. Methods are deterministic, differentiable, and panic if sizes or dtypes do not
-/// fit. Empty rows give 0. Clones share the [`Adjacency`] and `64 nnz + 20 (rows + cols)` bytes.
+/// Entry `e = (i, j)` is a message from source `j` to target `i`; messages are `[nnz, d]`. Methods
+/// are deterministic, differentiable, and panic if sizes or dtypes do not fit. Empty rows give 0.
+/// Clones share the [`Adjacency`] and `64 nnz + 20 (rows + cols)` bytes.
 ///
 /// Here `y[i] = max (x[j] - x[i])²`:
 ///

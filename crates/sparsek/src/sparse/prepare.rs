@@ -1,7 +1,4 @@
-//! Norms, tf-idf, logarithms, scaling.
-//!
-//! Sums are products by [`spmm()`]: deterministic and differentiable. 16-bit values are computed in
-//! f32.
+//! Sums are products by [`spmm()`]: deterministic and differentiable.
 
 use std::{fmt, str::FromStr};
 

@@ -76,14 +76,12 @@ impl Scaling {
     }
 }
 
-/// `y[i] = Σ x[j]` over the entries `(i, j)` of row `i`.
+/// `y[i] = Σ x[j]` over the entries `(i, j)`.
 ///
 /// `x`: `[cols, d]`; `y`: `[rows, d]`, 0 in empty rows. Gradient: `dx = Aᵀ dy`. Deterministic:
 /// sums in entry order, on devices in parts of 128 to 1024 entries.
 ///
-/// # Panics
-///
-/// If sizes do not fit, or the device lacks the dtype.
+/// Panics if sizes do not fit, or the device lacks the dtype.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -125,7 +123,7 @@ pub(super) fn product(
     Tensor::from_dispatch(<Dispatch as SpmmOps>::spmm(x, factors, adjacency.operator()))
 }
 
-/// [`spmm`] of `x.to_dense()`, without building it: SpGEMM of MaxK-GNN (Peng et al., 2024).
+/// [`spmm`] of `x.to_dense()`, without building it: SpGEMM of MaxK-GNN.
 ///
 /// Deterministic per pattern, k, d and device. The gradient (SSpMM) covers selected columns and
 /// passes through [`sparse_topk`](super::sparse_topk).
@@ -169,7 +167,7 @@ fn compressed(
     ))
 }
 
-/// `y[i] = max x[j]` over the entries `(i, j)` of row `i`, per element.
+/// `y[i] = max x[j]` over the entries `(i, j)`, per element.
 ///
 /// Shapes and panics as [`spmm`]; 0 in empty rows. Deterministic. The first of equal entries wins
 /// and gets the gradient; NaN is unspecified.
@@ -194,9 +192,7 @@ pub fn spmm_max(adjacency: &Adjacency, x: Tensor<2>) -> Tensor<2> {
 /// `left`: `[rows, d]`; `right`: `[cols, d]`; `y`: `[nnz]`. Gradients: `dleft = A(dy) right`,
 /// `dright = A(dy)ᵀ left`. Deterministic.
 ///
-/// # Panics
-///
-/// If sizes or dtypes do not fit.
+/// Panics if sizes or dtypes do not fit.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};

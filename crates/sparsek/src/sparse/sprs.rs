@@ -12,13 +12,7 @@ use super::{
 impl Csr {
     /// Uploads a CSR or CSC matrix or view, explicit zeros included.
     ///
-    /// # Errors
-    ///
-    /// [`CsrError::Pattern`], [`CsrError::Dtype`].
-    ///
-    /// # Panics
-    ///
-    /// CSC as [`Pattern::transpose`].
+    /// Errors: [`CsrError::Pattern`], [`CsrError::Dtype`]. CSC panics as [`Pattern::transpose`].
     ///
     /// ```
     /// use burn::tensor::Device;

@@ -97,9 +97,7 @@ impl Csr {
 
     /// Stacks matrices: scipy's `vstack`. Differentiable.
     ///
-    /// # Errors
-    ///
-    /// Without matrices, if columns, dtypes or devices differ, or above [`MAX_ENTRIES`].
+    /// Errors without matrices, if columns, dtypes or devices differ, or above [`MAX_ENTRIES`].
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor, TensorData};
@@ -130,9 +128,7 @@ impl Csr {
 
     /// Joins matrices side by side: scipy's `hstack`. Differentiable.
     ///
-    /// # Errors
-    ///
-    /// Without matrices, if rows, dtypes or devices differ, or above [`MAX_ENTRIES`].
+    /// Errors without matrices, if rows, dtypes or devices differ, or above [`MAX_ENTRIES`].
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor, TensorData};

@@ -3,7 +3,7 @@ use std::fmt::Display;
 use burn::tensor::{DType, IntDType};
 use sparsek_kernels::{KernelError, topk::SUPPORTED_DTYPES};
 
-/// Why a selection was refused.
+/// Refused selection.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TopkError {

@@ -167,7 +167,6 @@ impl Waited {
     }
 }
 
-/// Waits for all devices before reading.
 pub(super) fn read_all<K: Ordered>(
     launched: Vec<Launched<K>>,
     place: impl Fn(usize, i64) -> i64,

@@ -17,9 +17,7 @@ use crate::ops::{Bounds, TopkOps, TopkSpec};
 /// Selects as [`topk`](super::topk), ignoring [`sorted`](super::TopkOptions::sorted). A row over
 /// [`MAX_COLS`] costs a [`topk_bool_mask`] and a pass.
 ///
-/// # Panics
-///
-/// As [`topk`](super::topk).
+/// Panics as [`topk`](super::topk).
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -39,10 +37,6 @@ pub fn topk_mask<const D: usize>(
 }
 
 /// Fallible [`topk_mask`].
-///
-/// # Errors
-///
-/// [`TopkError`].
 pub fn try_topk_mask<const D: usize>(
     x: Tensor<D>,
     options: impl Into<RowOptions>,
@@ -72,9 +66,7 @@ pub(super) fn masked<const D: usize>(
 /// Selects as [`argtopk`](super::argtopk), ignoring [`sorted`](super::TopkOptions::sorted). Costs a
 /// selection, k-index scatter and M-integer comparison per row.
 ///
-/// # Panics
-///
-/// As [`topk`](super::topk).
+/// Panics as [`topk`](super::topk).
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -94,10 +86,6 @@ pub fn topk_bool_mask<const D: usize, K: Ordered>(
 }
 
 /// Fallible [`topk_bool_mask`].
-///
-/// # Errors
-///
-/// [`TopkError`].
 pub fn try_topk_bool_mask<const D: usize, K: Ordered>(
     x: Tensor<D, K>,
     options: impl Into<RowOptions>,
@@ -155,9 +143,7 @@ fn filled<const D: usize, K: Ordered>(
 /// Like [`topk_mask`](super::topk_mask), also for integers. Costs a [`topk_bool_mask`] and a pass;
 /// for 0, prefer `topk_mask`.
 ///
-/// # Panics
-///
-/// As [`topk`](super::topk).
+/// Panics as [`topk`](super::topk).
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData, activation::softmax};
@@ -178,10 +164,6 @@ pub fn topk_mask_fill<const D: usize, K: Ordered>(
 }
 
 /// Fallible [`topk_mask_fill`].
-///
-/// # Errors
-///
-/// [`TopkError`].
 pub fn try_topk_mask_fill<const D: usize, K: Ordered>(
     x: Tensor<D, K>,
     options: impl Into<RowOptions>,
@@ -197,9 +179,7 @@ pub fn try_topk_mask_fill<const D: usize, K: Ordered>(
 /// `scores`: shape and device of `x`, any [`topk`](super::topk) dtype, no gradient. Costs as
 /// [`topk_mask_fill`].
 ///
-/// # Panics
-///
-/// As [`topk`](super::topk) of `scores`, or if shapes or devices differ.
+/// Panics as [`topk`](super::topk) of `scores`, or if shapes or devices differ.
 ///
 /// ```
 /// use burn::tensor::{Device, Int, Tensor, TensorData};
@@ -223,10 +203,6 @@ pub fn topk_mask_by<const D: usize, K: Ordered, S: Ordered>(
 }
 
 /// Fallible [`topk_mask_by`].
-///
-/// # Errors
-///
-/// [`TopkError`].
 pub fn try_topk_mask_by<const D: usize, K: Ordered, S: Ordered>(
     x: Tensor<D, K>,
     scores: Tensor<D, S>,
@@ -252,9 +228,7 @@ pub fn try_topk_mask_by<const D: usize, K: Ordered, S: Ordered>(
 /// [`topk_mask_by`] with |x|: equal magnitudes tie. Devices may flush subnormals. Flatten for
 /// global pruning.
 ///
-/// # Panics
-///
-/// As [`topk`](super::topk).
+/// Panics as [`topk`](super::topk).
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -276,10 +250,6 @@ pub fn topk_mask_magnitude<const D: usize>(
 }
 
 /// Fallible [`topk_mask_magnitude`].
-///
-/// # Errors
-///
-/// [`TopkError`].
 pub fn try_topk_mask_magnitude<const D: usize>(
     x: Tensor<D>,
     options: impl Into<RowOptions>,

@@ -1,8 +1,7 @@
 //! The k greatest or least elements along a dimension.
 //!
 //! Functions panic with their name and a [`TopkError`] if arguments do not fit; `try_` forms return
-//! it before any launch. [`topk_sharded`] and [`TopkStream`] have their own errors. Gradients reach
-//! selected values; indices have none.
+//! it before any launch.
 
 mod error;
 mod extension;

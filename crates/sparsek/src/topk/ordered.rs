@@ -13,9 +13,7 @@ use crate::ops::Bounds;
 /// Last element of a sorted [`topk`](super::topk), with its ties and cost. Ignores
 /// [`sorted`](TopkOptions::sorted). `torch.kthvalue` takes the k-th least, with unspecified ties.
 ///
-/// # Panics
-///
-/// As [`topk`](super::topk), and for k = 0.
+/// Panics as [`topk`](super::topk), and for k = 0.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -36,10 +34,6 @@ pub fn kthvalue<const D: usize, K: Ordered>(
 }
 
 /// Fallible [`kthvalue`].
-///
-/// # Errors
-///
-/// [`TopkError`].
 pub fn try_kthvalue<const D: usize, K: Ordered>(
     x: Tensor<D, K>,
     options: &TopkOptions,
@@ -60,9 +54,7 @@ pub fn try_kthvalue<const D: usize, K: Ordered>(
 /// Rows over 512 use radix sort: one launch to 4096 elements (2048 of 64 bits), else three per 8
 /// bits, with 16 bytes of scratch per element (24 of 64 bits). Without planes, log² M launches.
 ///
-/// # Panics
-///
-/// As [`topk`](super::topk).
+/// Panics as [`topk`](super::topk).
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -83,10 +75,6 @@ pub fn sort<const D: usize, K: Ordered>(
 }
 
 /// Fallible [`sort`].
-///
-/// # Errors
-///
-/// [`TopkError`].
 pub fn try_sort<const D: usize, K: Ordered>(
     x: Tensor<D, K>,
     dim: impl AsIndex,
@@ -98,9 +86,7 @@ pub fn try_sort<const D: usize, K: Ordered>(
 
 /// Indices of [`sort`].
 ///
-/// # Panics
-///
-/// As [`topk`](super::topk).
+/// Panics as [`topk`](super::topk).
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -119,10 +105,6 @@ pub fn argsort<const D: usize, K: Ordered>(
 }
 
 /// Fallible [`argsort`].
-///
-/// # Errors
-///
-/// [`TopkError`].
 pub fn try_argsort<const D: usize, K: Ordered>(
     x: Tensor<D, K>,
     dim: impl AsIndex,

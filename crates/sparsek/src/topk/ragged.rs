@@ -155,9 +155,7 @@ impl<const L: usize> From<Tensor<L, Int>> for RowBounds<L> {
 /// come last: value 0, index -1 (`u32::MAX` for u32), no gradient. Costs a pass over bounds, and
 /// one over indices with offsets or pages.
 ///
-/// # Panics
-///
-/// As [`topk`](super::topk), or if bounds do not fit.
+/// Panics as [`topk`](super::topk), or if bounds do not fit.
 ///
 /// ```
 /// use burn::tensor::{Device, Int, Tensor, TensorData};
@@ -181,10 +179,6 @@ pub fn topk_ragged<const D: usize, const L: usize, K: Ordered>(
 }
 
 /// Fallible [`topk_ragged`].
-///
-/// # Errors
-///
-/// [`TopkError`].
 pub fn try_topk_ragged<const D: usize, const L: usize, K: Ordered>(
     x: Tensor<D, K>,
     bounds: impl Into<RowBounds<L>>,
@@ -198,9 +192,7 @@ pub fn try_topk_ragged<const D: usize, const L: usize, K: Ordered>(
 
 /// Indices of [`topk_ragged`].
 ///
-/// # Panics
-///
-/// As [`topk_ragged`].
+/// Panics as [`topk_ragged`].
 ///
 /// ```
 /// use burn::tensor::{Device, Int, Tensor, TensorData};
@@ -223,10 +215,6 @@ pub fn argtopk_ragged<const D: usize, const L: usize, K: Ordered>(
 }
 
 /// Fallible [`argtopk_ragged`].
-///
-/// # Errors
-///
-/// [`TopkError`].
 pub fn try_argtopk_ragged<const D: usize, const L: usize, K: Ordered>(
     x: Tensor<D, K>,
     bounds: impl Into<RowBounds<L>>,
@@ -239,9 +227,7 @@ pub fn try_argtopk_ragged<const D: usize, const L: usize, K: Ordered>(
 
 /// [`topk_mask`](super::topk_mask) of what [`topk_ragged`] selects.
 ///
-/// # Panics
-///
-/// As [`topk_ragged`]; checks unused offsets and pages.
+/// Panics as [`topk_ragged`]; checks unused offsets and pages.
 ///
 /// ```
 /// use burn::tensor::{Device, Int, Tensor, TensorData};
@@ -264,10 +250,6 @@ pub fn topk_mask_ragged<const D: usize, const L: usize>(
 }
 
 /// Fallible [`topk_mask_ragged`].
-///
-/// # Errors
-///
-/// [`TopkError`].
 pub fn try_topk_mask_ragged<const D: usize, const L: usize>(
     x: Tensor<D>,
     bounds: impl Into<RowBounds<L>>,

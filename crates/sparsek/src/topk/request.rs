@@ -27,7 +27,6 @@ pub(crate) fn check<const D: usize, K: Ordered>(
     Ok((dim, TopkSpec { options: *options, index }))
 }
 
-/// [`check`] with a given `index` dtype.
 pub(crate) fn check_indexed<const D: usize, K: Ordered>(
     x: &Tensor<D, K>,
     options: &TopkOptions,

@@ -32,9 +32,7 @@ use crate::ops::{Bounds, TopkOps, TopkSpec};
 /// step. On GPUs, one row over 2^15 elements, or a few over 2^20: one read and about sqrt(k M)
 /// elements.
 ///
-/// # Panics
-///
-/// With a [`TopkError`], such as k > M.
+/// Panics with a [`TopkError`], such as k > M.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -65,10 +63,6 @@ pub fn topk<const D: usize, K: Ordered>(
 /// let error = try_topk(x, &TopkOptions::new(4), 0).unwrap_err();
 /// assert!(matches!(error, TopkError::KTooLarge { k: 4, cols: 3, .. }));
 /// ```
-///
-/// # Errors
-///
-/// [`TopkError`].
 pub fn try_topk<const D: usize, K: Ordered>(
     x: Tensor<D, K>,
     options: impl Into<RowOptions>,
@@ -106,9 +100,7 @@ pub(super) fn select<const D: usize, K: Ordered>(
 
 /// Indices of [`topk`].
 ///
-/// # Panics
-///
-/// As [`topk`].
+/// Panics as [`topk`].
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -128,10 +120,6 @@ pub fn argtopk<const D: usize, K: Ordered>(
 }
 
 /// Fallible [`argtopk`].
-///
-/// # Errors
-///
-/// [`TopkError`].
 pub fn try_argtopk<const D: usize, K: Ordered>(
     x: Tensor<D, K>,
     options: impl Into<RowOptions>,

@@ -15,8 +15,7 @@ use crate::ops::TopkOps;
 /// 2021).
 ///
 /// Equals exact [`topk`](super::topk), which uses it for long vectors. `options.strategy` only
-/// affects time: subrange length (2^α), delegates per subrange (β, 1 to 4), filter, selections
-/// and thresholds. Flex ignores it.
+/// affects time; Flex ignores it.
 ///
 /// # Shapes
 ///
@@ -25,11 +24,10 @@ use crate::ops::TopkOps;
 ///
 /// # Cost
 ///
-/// On devices, one read, then selections from β·n/2^α delegates and k·2^α elements.
+/// On devices, one read, then selections from β delegates per 2^α elements, and from k·2^α
+/// elements.
 ///
-/// # Panics
-///
-/// With a [`TopkError`], or at launch if the device cannot run the strategy.
+/// Panics with a [`TopkError`], or at launch if the device cannot run the strategy.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -51,10 +49,6 @@ pub fn topk_vector<K: Ordered>(
 }
 
 /// Fallible [`topk_vector`].
-///
-/// # Errors
-///
-/// [`TopkError`].
 pub fn try_topk_vector<K: Ordered>(
     x: Tensor<1, K>,
     options: &VectorOptions,

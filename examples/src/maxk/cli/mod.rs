@@ -1,5 +1,6 @@
 //! The command line.
 mod data;
+mod graphs;
 mod settings;
 
 use std::{error::Error, path::PathBuf};
@@ -9,6 +10,7 @@ use sparsek_examples::backend::Choice;
 use sparsek_gnn::nn::{Activation, ConvKind, method_from_str};
 
 pub use data::{DataArgs, looped};
+pub use graphs::GraphsArgs;
 pub use settings::{Kind, ModelName, SettingArgs, StructureName, name, plain_name};
 
 const EXAMPLES: &str = "\
@@ -40,6 +42,11 @@ Examples:
   maxk compare --data flickr --preset flickr --log runs.jsonl --plot runs.svg
   maxk compare --data cora --features rows --structure plain --models gcn,gat --k 8 --early '' \
     --log runs.jsonl";
+
+const GRAPHS_EXAMPLES: &str = "\
+Examples:
+  maxk graphs --data MUTAG
+  maxk graphs --data IMDB-BINARY --degrees --k 16 --log folds.jsonl";
 
 #[cfg(feature = "download")]
 const DOWNLOAD_EXAMPLES: &str = "\
@@ -83,6 +90,9 @@ pub enum Command {
     /// a table and a figure.
     #[command(after_help = COMPARE_EXAMPLES)]
     Compare(CompareArgs),
+    /// Classify graphs with GIN, ReLU and MaxK, by cross-validation; print a table.
+    #[command(after_help = GRAPHS_EXAMPLES)]
+    Graphs(GraphsArgs),
     /// Download datasets, checked by checksum; without names, list them.
     #[cfg(feature = "download")]
     #[command(after_help = DOWNLOAD_EXAMPLES)]
@@ -164,6 +174,9 @@ pub struct TrainArgs {
     /// Seed of parameters, dropout and batches.
     #[arg(help_heading = "Training", long, default_value_t = 0)]
     pub seed: u64,
+    /// Replay epochs as one captured graph of the device: faster on small graphs.
+    #[arg(help_heading = "Training", long)]
+    pub capture: bool,
     /// Backend.
     #[arg(help_heading = "Device", long, value_enum, default_value_t = Choice::Auto)]
     pub backend: Choice,

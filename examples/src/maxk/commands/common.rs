@@ -194,3 +194,9 @@ pub(super) fn check_output(file: &Path) -> Done<()> {
 pub(super) fn named(file: &Path, error: impl fmt::Display) -> Box<dyn Error> {
     program::named(file, error).into()
 }
+
+/// NaN without values.
+pub(super) fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}

@@ -14,7 +14,9 @@ use sparsek_gnn::{
     train::{RunLog, RunSummary, Trainer},
 };
 
-use super::common::{Described, Done, Ended, announce, check_output, configuration, named, run};
+use super::common::{
+    Described, Done, Ended, announce, check_output, configuration, median, named, run,
+};
 use crate::{
     cli::{CompareArgs, Kind, ModelName, looped, name, plain_name},
     figure::{self, Panel, Point},
@@ -256,9 +258,4 @@ fn moments(values: Vec<f64>) -> (f64, f64) {
     let mean = values.iter().sum::<f64>() / count;
     let square: f64 = values.iter().map(|x| (x - mean).powi(2)).sum();
     (mean, (square / (count - 1.0).max(1.0)).sqrt())
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_unstable_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }

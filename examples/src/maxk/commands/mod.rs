@@ -6,10 +6,12 @@ mod demo;
 mod download;
 mod eval;
 mod export;
+mod graphs;
 mod train;
 
 #[cfg(feature = "download")]
 pub use self::download::download;
 pub use self::{
-    common::Ended, compare::compare, demo::demo, eval::eval, export::export, train::train,
+    common::Ended, compare::compare, demo::demo, eval::eval, export::export, graphs::graphs,
+    train::train,
 };

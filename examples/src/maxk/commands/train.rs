@@ -59,6 +59,7 @@ fn train_as<C: Described>(
     let model = configure(&data);
     let trainer = Trainer::new(&config, &model, &data)?;
     let trainer = trainer.with_preparation(options.preparation(loops));
+    let trainer = if args.capture { trainer.with_capture() } else { trainer };
     let trainer = match checkpoint {
         Some(checkpoint) if args.resume => trainer.resume(checkpoint)?,
         Some(checkpoint) => trainer.with_checkpoint(checkpoint)?,

@@ -1,4 +1,5 @@
 mod batches;
+mod captures;
 mod checkpoints;
 mod devices;
 mod logs;

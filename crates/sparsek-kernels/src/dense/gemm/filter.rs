@@ -1,4 +1,4 @@
-//! Products that never reach memory: the columns where they are at most a limit of their row.
+//! [`filtered_columns`], whose products never reach memory.
 //!
 //! ```text
 //! each cube: load 128 columns of the matrix, rounded to TF32
@@ -7,8 +7,6 @@
 //!         stage row and column of each sum within the limit in shared memory
 //!         if enough are staged: append them to the lists of their rows
 //! ```
-//!
-//! Lists are in no order. One whose count exceeds its capacity is incomplete.
 
 use cubecl::{
     ir::{ElemType, UIntKind},
@@ -87,10 +85,9 @@ fn refusal(client: &Client, x: &PitchedRows, weight: &Weight, capacity: usize) -
 /// Lists, for each row of `x`, the columns where `x · weight + bias` is at most the row's limit.
 ///
 /// `bias`: f32 `[outputs]`, `limits`: f32 `[rows]`; a NaN limit lists none. Products round as
-/// [`product`](crate::dense::product()) with TF32. Counts and complete lists are deterministic, but
-/// for their order.
+/// [`product`](crate::dense::product()) with TF32. Counts and complete lists are deterministic.
 ///
-/// Fails for other dtypes, shapes that differ, short buffers, and unless [`filters_columns`].
+/// Fails for shapes that differ, and unless [`filters_columns`].
 pub fn filtered_columns(
     client: &Client,
     x: &PitchedRows,
@@ -116,7 +113,7 @@ pub fn filtered_columns(
     let matrix = weight.inputs * weight.outputs;
     let largest = x.extent(4).max(listed).max(matrix);
     let grid = Grid::new(client, blocks * workers, dim, largest)?;
-    // SAFETY: `argument` checks lengths; the kernel writes below the capacity.
+    // SAFETY: lengths checked; the kernel writes below the capacity.
     unsafe {
         filter_kernel::launch_unchecked(
             client,
@@ -233,7 +230,7 @@ fn fill(sum: &mut Sums, two: Vector<f32, Const<2>>) {
     sum[1] = two;
 }
 
-/// Stages the sums of a plane's rows that are within limits.
+/// Stages a plane's sums within limits.
 #[cube]
 fn stage_sums(
     sums: &Sequence<Sums>,
@@ -255,7 +252,7 @@ fn stage_sums(
             let two = sums[comptime!(tile * TILES + side)][half];
             least = min(least, min(two.extract(0usize), two.extract(1usize)));
         }
-        // Most units have none; few instructions for the others, as the cache holds few.
+        // Most units have none. Few instructions: the cache is small.
         if own < layout.rows && least <= limit {
             let mut found = 0u32;
             #[unroll]
@@ -310,7 +307,7 @@ impl Staged {
         }
     }
 
-    /// Appends the plane's sums to lists if there are more than `kept`.
+    /// Appends the plane's sums to lists if more than `kept`.
     fn append(&mut self, lists: &mut Lists, kept: u32) {
         let plane = UNIT_POS_Y as usize;
         sync_plane();

@@ -1,4 +1,4 @@
-//! `xᵀ · y` of tall matrices: rows stream, the result stays in registers.
+//! Rows stream, the result stays in registers.
 //!
 //! ```text
 //! each cube: a block of the result, and every n-th step of 16 rows:
@@ -108,7 +108,7 @@ fn launch(
     let elements = x_extent.max(y_extent).max(sums.elements());
     let grid = Grid::new(client, blocks * sums.rows, dim, elements)?;
     let dtype: ElemType = x.dtype;
-    // SAFETY: `argument` checks lengths.
+    // SAFETY: lengths checked.
     unsafe {
         inner_kernel::launch_unchecked(
             client,

@@ -1,5 +1,5 @@
 //! Products of tall f32 matrices: `product` and `inner` in TF32; `panels` without, by `split`
-//! (pairs of bf16) or `plain` (no tensor cores). `filter` lists where a product is below limits.
+//! (pairs of bf16) or `plain` (no tensor cores).
 
 pub(super) mod filter;
 pub(super) mod inner;

@@ -1,5 +1,4 @@
-//! Products of panels: `first · secondᵀ`. Workers share inner elements; their sums are added in
-//! order.
+//! Products of panels, `first · secondᵀ`. Workers share inner elements; sums are added in order.
 
 use cubecl::{
     ir::{ElemType, FloatKind},

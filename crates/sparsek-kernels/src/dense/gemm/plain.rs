@@ -1,4 +1,4 @@
-//! Products without tensor cores, exact up to f32 rounding.
+//! Exact up to f32 rounding.
 //!
 //! ```text
 //! each cube: 128 lines of each panel, in steps of 16 inner elements:
@@ -56,7 +56,7 @@ pub(super) fn launch(call: &Call) -> Result<(), KernelError> {
     };
     let grid = call.grid(CubeDim::new_1d(UNITS as u32))?;
     let [first, second, bias, output] = call.arguments()?;
-    // SAFETY: `arguments` checks lengths.
+    // SAFETY: lengths checked.
     unsafe {
         plain_kernel::launch_unchecked(
             call.client,

@@ -133,7 +133,7 @@ pub fn accumulates(client: &Client) -> bool {
     has_tf32(client)
 }
 
-/// Blocks of columns, and the cubes that share the rows of each.
+/// Column blocks, and the cubes that share the rows of each.
 pub(super) fn blocks_and_workers(client: &Client, rows: usize, weight: &Weight) -> [usize; 2] {
     let blocks = weight.outputs.div_ceil(PRODUCT_ACROSS);
     let tiles = rows.div_ceil(PRODUCT_HEIGHT * PRODUCT_PLANES);
@@ -183,7 +183,7 @@ fn launch(
         Some(addend) => argument(addend, "addend", rows.dtype, elements)?,
         None => source()?,
     };
-    // SAFETY: `argument` checks lengths.
+    // SAFETY: lengths checked.
     unsafe {
         product_kernel::launch_unchecked(
             client,
@@ -273,7 +273,6 @@ pub(super) fn zero_sums() -> Sequence<Sums> {
     sums
 }
 
-/// Starts loading a plane's rows.
 #[cube]
 pub(super) fn first_loads<L: Size>(
     x: &[Vector<f32, L>],
@@ -289,7 +288,7 @@ pub(super) fn first_loads<L: Size>(
     loads
 }
 
-/// Adds the products of a plane's rows, and starts loading those a `stride` on.
+/// Adds the products of a plane's rows, and prefetches rows a `stride` on.
 #[cube]
 pub(super) fn multiply_rows<L: Size>(
     x: &[Vector<f32, L>],

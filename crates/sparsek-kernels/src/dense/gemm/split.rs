@@ -1,4 +1,4 @@
-//! Tensor-core products without TF32: an f32 is two bf16, value and rounding error.
+//! An f32 is two bf16, value and rounding error.
 //!
 //! ```text
 //! a · b = a_high · b_high + a_high · b_low + a_low · b_high        (a_low · b_low is dropped)
@@ -68,7 +68,7 @@ pub(super) fn launch(call: &Call) -> Result<(), KernelError> {
     };
     let grid = call.grid(CubeDim::new_2d(config.plane as u32, SPLIT_PLANES as u32))?;
     let [first, second, bias, output] = call.arguments()?;
-    // SAFETY: `arguments` checks lengths.
+    // SAFETY: lengths checked.
     unsafe {
         split_kernel::launch_unchecked(
             client,

@@ -1,5 +1,3 @@
-//! Operands and tiles of `panels`.
-
 use cubecl::{
     ir::{ElemType, FloatKind},
     prelude::*,
@@ -108,7 +106,6 @@ impl Call<'_> {
 #[derive(CubeType, Clone, Copy)]
 pub(super) struct Edge {
     pub first: usize,
-    /// Of the panel.
     pub lines: usize,
     pub pitch: usize,
     #[cube(comptime)]

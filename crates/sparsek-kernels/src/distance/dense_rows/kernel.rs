@@ -158,8 +158,6 @@ pub(super) fn dense_distances_kernel<S: Float, I: Int>(
 }
 
 /// Sorts the numbers of a list, and evaluates them, one cube per query.
-///
-/// Behind the numbers lie the last row and the farthest distance; NaN if the list is incomplete.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(super) fn listed_distances_kernel<S: Float, I: Int>(
     queries: &[S],

@@ -24,9 +24,7 @@ const U32: ElemType = ElemType::UInt(UIntKind::U32);
 /// Inputs: contiguous `[_, columns]`, f32 or f64; unit rows for [`DenseForm::Angle`]. `counts`:
 /// queries, rows, columns. `candidates`: `[queries, each]`, `each`, dtype; clamped to the last row.
 ///
-/// # Errors
-///
-/// [`KernelError`] for bad buffer sizes, candidates without rows, rows too long for llvmpipe.
+/// Errors: candidates without rows, rows too long for llvmpipe.
 pub fn dense_distances(
     client: &Client,
     form: DenseForm,
@@ -90,9 +88,7 @@ pub struct Listed<'a> {
 /// Inputs as [`dense_distances`]. Behind the count follow the last row and the farthest distance.
 /// Queries whose count exceeds the capacity have NaN.
 ///
-/// # Errors
-///
-/// As [`dense_distances`], lists that exceed shared memory, and on llvmpipe.
+/// Errors as [`dense_distances`], for lists that exceed shared memory, and on llvmpipe.
 pub fn listed_distances(
     client: &Client,
     form: DenseForm,
@@ -125,7 +121,7 @@ pub fn listed_distances(
     let [plane, planes] = planes(client);
     let elements = pairs.max(query_count * columns).max(row_count * columns);
     let grid = Grid::new(client, query_count, CubeDim::new_2d(plane, planes), elements)?;
-    // SAFETY: `argument` checks lengths; the kernel bounds numbers.
+    // SAFETY: lengths checked; the kernel bounds numbers.
     unsafe {
         listed_distances_kernel::launch_unchecked(
             client,
@@ -152,9 +148,7 @@ pub fn listed_distances(
 ///
 /// NaN if a norm is zero or not finite.
 ///
-/// # Errors
-///
-/// As [`dense_distances`].
+/// Errors as [`dense_distances`].
 pub fn unit_rows(
     client: &Client,
     input: &Handle,

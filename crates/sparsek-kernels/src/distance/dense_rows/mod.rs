@@ -1,5 +1,3 @@
-//! Distances between dense rows.
-//!
 //! ```text
 //! one plane per pair of rows:
 //!     total, greatest = Σ f(x, y), max |x − y| over own columns, then over the plane

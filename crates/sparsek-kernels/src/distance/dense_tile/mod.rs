@@ -1,4 +1,4 @@
-//! Dense tiles in shared memory. Work: nnz(x) · rows of `y`. Deterministic.
+//! Dense tiles in shared memory. Work: nnz(x) · rows of `y`.
 //!
 //! ```text
 //! for each tile T of rows of y, and chunk of rows of x, in one cube:

@@ -1,4 +1,4 @@
-//! Expand, sort, contract (paper, Algorithm 1); only if forced.
+//! Expand, sort, contract (paper, Algorithm 1).
 //!
 //! ```text
 //! one cube per pair:
@@ -7,7 +7,7 @@
 //!     contract: ⊗ of equal neighbors, else with zero; ⊕ of all
 //! ```
 //!
-//! O(n log² n) for n entries, which must fit shared memory. Deterministic.
+//! O(n log² n) for n entries, which must fit shared memory.
 
 mod kernel;
 mod launch;

@@ -56,9 +56,7 @@ pub struct Upstream<'a> {
 
 /// Gradient of `x`'s values, in their dtype.
 ///
-/// # Errors
-///
-/// [`KernelError`] for bad buffer sizes, dtypes that kernels cannot round to.
+/// Errors: dtypes that kernels cannot round to.
 pub fn gradient(
     client: &Client,
     [x, y]: [&Matrix; 2],

@@ -1,4 +1,4 @@
-//! CSR and COO hybrid (paper, Algorithm 3); only if forced.
+//! CSR and COO hybrid (paper, Algorithm 3).
 //!
 //! ```text
 //! for each row of x, in one cube:

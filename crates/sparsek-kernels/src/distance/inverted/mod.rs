@@ -1,4 +1,4 @@
-//! Inverted index after Gustavson, if columns of one row add nothing.
+//! Inverted index after Gustavson.
 //!
 //! ```text
 //! for each row i of x and tile T of rows of y, in one plane:

@@ -1,4 +1,4 @@
-//! Merging (paper, Algorithm 2): a unit walks both rows, O(nnz(x_i) + nnz(y_j)). Any distance.
+//! Merging (paper, Algorithm 2): O(nnz(x_i) + nnz(y_j)). Any distance.
 
 pub(super) mod join;
 pub(super) mod pair;

@@ -460,7 +460,6 @@ impl<S: Float> MergedSums<S> {
         MergedSums::<S> { total: M::identity::<S>(), other: S::new(0.0), direct: S::new(0.0) }
     }
 
-    /// Adds a column.
     pub fn column<M: Semiring>(&mut self, a: S, b: S, both: bool, p: S) {
         if comptime!(M::ALGEBRA.annihilates) {
             if both {

@@ -135,10 +135,6 @@ fn pack_kernel<S: Float>(
 }
 
 /// Greatest magnitude, one f32; infinity if a value is not whole.
-///
-/// # Errors
-///
-/// [`KernelError`] for a short buffer.
 pub fn greatest(
     client: &Client,
     values: &Handle,

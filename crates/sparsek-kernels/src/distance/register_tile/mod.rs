@@ -1,4 +1,4 @@
-//! Tiles of sums in registers, for nearly dense rows.
+//! Tiles of sums in registers.
 //!
 //! ```text
 //! for each tile I × J of pairs, in one cube:
@@ -9,7 +9,7 @@
 //!         for each c: sums[i, j] = reduce(sums[i, j], product(left[c][i], right[c][j]))
 //! ```
 //!
-//! Work: all pairs · columns. Cancellation needs no second evaluation. No planes. Deterministic.
+//! Work: all pairs · columns. Cancellation needs no second evaluation. No planes.
 
 mod kernel;
 mod launch;

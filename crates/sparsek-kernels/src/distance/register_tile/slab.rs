@@ -20,7 +20,6 @@ pub(super) struct RegisterTileConfig {
 }
 
 impl RegisterTileConfig {
-    /// Slab rows.
     pub fn rows(&self, side: Side) -> usize {
         self.units[side.axis()] as usize * self.pairs[side.axis()]
     }
@@ -45,7 +44,6 @@ impl RegisterTileConfig {
         self.pairs[0] * self.pairs[1]
     }
 
-    /// Shared bytes.
     pub fn bytes(&self, size: usize) -> usize {
         let slab = |side| self.room(side) * size + 2 * self.rows(side) * size_of::<i32>();
         slab(Side::Left) + slab(Side::Right)

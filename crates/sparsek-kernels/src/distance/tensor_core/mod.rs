@@ -1,5 +1,4 @@
-//! Inner products of whole numbers ([`Inner`](super::semiring::Inner)) on tensor cores, for dense
-//! data.
+//! Inner products of whole numbers ([`Inner`](super::semiring::Inner)) on tensor cores.
 //!
 //! ```text
 //! pack x and y as dense f16 rows            prepare::packed

@@ -1,5 +1,3 @@
-//! Products with compressed rows.
-
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
 use super::{
@@ -76,7 +74,7 @@ pub(crate) fn launch(
     let values = argument(values, "values", x.dtype, csr.cols * layout.values)?;
     let columns = argument(columns, "columns", x.index, column_count)?;
     let result = argument(&output, "output", x.dtype, elements)?;
-    // SAFETY: `argument` checks lengths; inputs promise indices.
+    // SAFETY: lengths checked; inputs promise indices.
     unsafe {
         match plan {
             CompressedPlan::Packed(plane) | CompressedPlan::Plane(plane) => {

@@ -89,7 +89,7 @@ impl<'a> Gather<'a> {
             None => (csr.indptr, i32::elem_type_native(), 1),
         };
         let config = GatherConfig { selected: self.selected.is_some(), flight: GATHER_FLIGHT };
-        // SAFETY: `argument` checks lengths; inputs promise indices.
+        // SAFETY: lengths checked; inputs promise indices.
         unsafe {
             gather_kernel::launch_unchecked(
                 client,

@@ -79,7 +79,7 @@ pub(super) fn pack(client: &Client, csr: &Csr, x: &Compressed) -> Result<Packed,
     let dtype = ElemType::UInt(UIntKind::U32);
     let handle = allocate(client, "packed rows", total, dtype)?;
     let grid = Grid::elementwise(client, total / vector, total)?;
-    // SAFETY: `argument` checks lengths, the kernel positions.
+    // SAFETY: lengths checked; the kernel checks positions.
     unsafe {
         pack_kernel::launch_unchecked(
             client,

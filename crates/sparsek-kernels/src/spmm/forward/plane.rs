@@ -9,8 +9,8 @@
 //!     y[row] = rows[row] Σ sums[team]              (or a partial sum)
 //! ```
 //!
-//! SpGEMM of MaxK-GNN: O(k) per entry. No atomics: an entry's columns differ, and teams have their
-//! own sums. Banks hold neighboring columns, so most additions do not conflict.
+//! O(k) per entry. No atomics: an entry's columns differ, and teams have their own sums. Banks hold
+//! neighboring columns, so most additions do not conflict.
 
 use cubecl::{ir::ElemType, prelude::*};
 

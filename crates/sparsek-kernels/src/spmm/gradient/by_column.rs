@@ -72,7 +72,7 @@ impl ByColumn {
         };
         let columns = || argument(selected.columns, "columns", selected.index, total);
         let totals = || argument(&totals, "totals", U32, width);
-        // SAFETY: `argument` checks lengths; columns < `width` <= units of a cube.
+        // SAFETY: lengths checked; columns < `width` <= units of a cube.
         unsafe {
             let launch = grid()?;
             count_kernel::launch_unchecked(

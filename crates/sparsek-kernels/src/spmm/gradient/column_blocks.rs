@@ -92,7 +92,7 @@ impl ColumnBlocks {
         let dim = CubeDim::new_1d(units);
         let cubes = extents.div_ceil(units as usize);
         let grid = Grid::new(client, cubes, dim, (loads * LOAD).max(csr.nnz))?;
-        // SAFETY: `argument` checks lengths, `max_loads` bounds loads; `Csr` promises indices.
+        // SAFETY: lengths checked; `max_loads` bounds loads; `Csr` promises indices.
         unsafe {
             list_kernel::launch_unchecked(
                 client,

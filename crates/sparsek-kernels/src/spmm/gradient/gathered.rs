@@ -1,4 +1,4 @@
-//! Gathered gradient: a unit per selected element.
+//! A unit per selected element.
 
 use cubecl::{prelude::*, server::Handle};
 

@@ -1,4 +1,4 @@
-//! Gradients at the selected elements of compressed rows: SSpMM of MaxK-GNN.
+//! Gradients at the selected elements of compressed rows.
 //!
 //! ```text
 //! dx[j, s] = cols[j] Σ w[e] rows[i] dy[i, columns[j, s]]     over the entries e = (i, j)

@@ -1,5 +1,3 @@
-//! Gradient with columns of `dy` in shared memory.
-//!
 //! ```text
 //! transpose dy, times the factors of its rows
 //! sort the selected elements by column                              (by_column)
@@ -108,7 +106,7 @@ pub fn gradient_shared(
     let config = BlockConfig { plane, units: chunk.units, columns: blocks.columns() };
     let selected = || argument(&sorted.selected, "selected elements", index, total);
     let sums = || argument(&partials, "sums of blocks", sum, total * count);
-    // SAFETY: `argument` checks lengths; prepared indices are in range.
+    // SAFETY: lengths checked; prepared indices are in range.
     unsafe {
         let across = width.div_ceil(TRANSPOSED_TILE as usize);
         let tiles = csr.cols.div_ceil(TRANSPOSED_TILE as usize) * across;

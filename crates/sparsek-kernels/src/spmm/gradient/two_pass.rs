@@ -1,5 +1,3 @@
-//! Two-pass gradient, with products in device memory.
-//!
 //! ```text
 //! for each part of the entries:
 //!     pass 1, a plane for each row i:      products[e, s] = w[e] rows[i] dy[i, columns[j, s]]
@@ -91,7 +89,7 @@ pub fn gradient_two_pass(
         let products = || argument(&products, "products", dtype, part * k);
         let dim = CubeDim::new_2d(plane, layout.planes);
         let grid = Grid::new(client, items.div_ceil(layout.planes as usize), dim, largest)?;
-        // SAFETY: `argument` checks lengths; inputs promise indices.
+        // SAFETY: lengths checked; inputs promise indices.
         unsafe {
             write_kernel::launch_unchecked(
                 client,

@@ -1,5 +1,3 @@
-//! Gradient request.
-
 use cubecl::server::Handle;
 
 use super::column_blocks::ColumnBlocks;

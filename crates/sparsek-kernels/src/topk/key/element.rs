@@ -1,5 +1,3 @@
-//! Selectable dtypes.
-
 use cubecl::prelude::*;
 
 /// `MINUS_INF` gives -inf key 0.

@@ -1,5 +1,3 @@
-//! Bounds of ragged rows.
-
 use cubecl::prelude::*;
 
 /// All columns without `ends`, from 0 without `starts`.

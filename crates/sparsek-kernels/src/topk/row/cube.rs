@@ -1,4 +1,4 @@
-//! Routine `cube`: one cube per row, read in each pass; for very long rows or without planes.
+//! Routine `cube`, for very long rows or without planes.
 
 use cubecl::{ir::ElemType, prelude::*};
 

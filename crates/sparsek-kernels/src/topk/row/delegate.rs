@@ -1,4 +1,4 @@
-//! Routine `delegate`: one plane per row, read twice.
+//! Routine `delegate`.
 //!
 //! ```text
 //! delegates <- the greatest element of each subrange

@@ -1,4 +1,4 @@
-//! Routine `filter`: several cubes per row, read once. Three launches:
+//! Routine `filter`, three launches:
 //!
 //! ```text
 //! floors: floor of a row <- a threshold of a sample, with a margin

@@ -1,5 +1,3 @@
-//! Launches of [`filter`](super::filter).
-
 use cubecl::{
     ir::{ElemType, UIntKind},
     prelude::*,

@@ -57,7 +57,6 @@ impl<E: Element> ListedRow<E> {
         ListedRow::<E> { keys, team, tiles }
     }
 
-    /// Writes the k best.
     pub fn write_best<I: Numeric>(
         &self,
         row: &TileList<E>,
@@ -224,7 +223,6 @@ fn values<E: Element>(
     values
 }
 
-/// Their columns.
 #[cube]
 fn columns<E: Element>(
     row: &TileList<E>,

@@ -1,5 +1,3 @@
-//! Launch settings of routines.
-
 use std::cmp::Reverse;
 
 use cubecl::{

@@ -1,5 +1,3 @@
-//! Row layouts and requests.
-
 use cubecl::prelude::*;
 
 use super::{bounds::RowBounds, config::MemoryConfig};

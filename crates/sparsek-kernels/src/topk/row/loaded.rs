@@ -1,5 +1,3 @@
-//! A row or part in registers.
-
 use cubecl::prelude::*;
 
 use super::layout::{RowLayout, RowRequest, element_offset, row_start};

@@ -1,6 +1,5 @@
-//! Selection from rows. `plane` and `block` hold a row in [`register`]s, or as [`packed_f16`];
-//! [`delegate`] reads it twice, [`sampled`] and [`filter`] once; [`cube`], [`unit`] and
-//! [`radix_select`] in each pass.
+//! Selection from rows: routines `plane` and `block` in [`register`] and [`packed_f16`], others in
+//! files of their names.
 
 pub(super) mod bounds;
 mod candidates;

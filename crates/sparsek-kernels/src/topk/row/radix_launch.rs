@@ -1,5 +1,3 @@
-//! Launches of [`radix_sort`](super::radix_sort).
-
 use cubecl::{
     ir::{ElemType, UIntKind},
     prelude::*,

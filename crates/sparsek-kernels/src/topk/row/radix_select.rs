@@ -1,6 +1,5 @@
-//! Routine `radix`: a cube per row, read once per 11-bit digit and once to write.
-//!
-//! PyTorch's radix selection, for comparison; no dispatch chooses it.
+//! Routine `radix`: PyTorch's radix selection, for comparison. Reads a row once per 11-bit digit
+//! and once to write.
 
 use cubecl::{ir::ElemType, prelude::*};
 

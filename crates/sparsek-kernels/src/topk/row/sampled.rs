@@ -1,4 +1,4 @@
-//! Routine `sampled`: one cube per row, read once.
+//! Routine `sampled`.
 //!
 //! ```text
 //! floor <- a threshold of a sample of the row, with a margin

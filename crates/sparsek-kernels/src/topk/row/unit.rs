@@ -1,4 +1,4 @@
-//! Routine `unit`: one unit per row, read in each pass; for runtimes without planes.
+//! Routine `unit`, for runtimes without planes.
 
 #![allow(clippy::manual_div_ceil, reason = "kernels know no `div_ceil` on runtime integers")]
 

@@ -1,4 +1,4 @@
-//! Early stop, RTop-K's Algorithm 2, on floats in registers.
+//! Early stop on floats in registers.
 //!
 //! ```text
 //! [low, high] <- range of the row

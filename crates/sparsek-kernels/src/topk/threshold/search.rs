@@ -9,8 +9,8 @@
 //! early stop: halve it max_iter times
 //! ```
 //!
-//! Precision and early stop (RTop-K, Algorithms 1 and 2) fill rows with too few finite elements
-//! exactly. Smooth data takes three to five counts; halving bounds them, snapping ends ties.
+//! Precision and early stop fill rows with too few finite elements exactly. Smooth data takes three
+//! to five counts; halving bounds them, snapping ends ties.
 
 #![allow(
     clippy::collapsible_if,

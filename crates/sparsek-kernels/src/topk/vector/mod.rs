@@ -72,9 +72,7 @@ use crate::{error::KernelError, topk::types::Selected};
 /// # }
 /// ```
 ///
-/// # Errors
-///
-/// As [`topk`](super::topk), or a selection would number 2^32 elements or cannot run.
+/// Errors as [`topk`](super::topk), or if a selection would number 2^32 elements or cannot run.
 #[cfg(feature = "kernels")]
 pub fn topk_vector(
     client: &Client,

@@ -1,5 +1,3 @@
-//! Options of vector top-k.
-
 use super::tuning::Tuning;
 use crate::{error::KernelError, topk::options::TopkOptions};
 
@@ -152,9 +150,8 @@ impl VectorOptions {
 
     /// Checks `length` elements, at most `longest`, but not the device.
     ///
-    /// # Errors
-    ///
-    /// As [`TopkOptions::validate`], and [`KernelError::Routine`] unless delegates are 1 to 4.
+    /// Errors as [`TopkOptions::validate`], and [`KernelError::Routine`] unless delegates are 1 to
+    /// 4.
     pub fn validate(&self, length: usize, longest: usize) -> Result<(), KernelError> {
         self.row_options().validate(1, length, longest)?;
         let delegates = self.strategy.delegates;

@@ -1,5 +1,3 @@
-//! Top-k of a vector in parts that may exceed device memory.
-
 mod upload;
 
 use std::{collections::VecDeque, pin::Pin, slice};
@@ -22,7 +20,7 @@ use crate::{error::KernelError, launch::device_failed, topk::types::Selected};
 
 const I64: ElemType = ElemType::Int(IntKind::I64);
 
-/// Selects the k best of all parts pushed, however divided.
+/// Selects the k best of all parts pushed, however divided; the vector may exceed device memory.
 ///
 /// Uploads equal pieces of at most 64 MiB, or 64·k elements if more, up to 512 MiB; options apply
 /// to each. Devices hold three pieces and the scratch of [`topk_vector`](super::topk_vector); the
@@ -94,10 +92,8 @@ impl<'a> TopkStream<'a> {
 
     /// Selects from the next part, as bytes.
     ///
-    /// # Errors
-    ///
-    /// As [`topk_vector`](super::topk_vector), or if the part ends within an element. After a
-    /// failure, [`finish`](Self::finish) fails too.
+    /// Errors as [`topk_vector`](super::topk_vector), or if the part ends within an element. After
+    /// a failure, [`finish`](Self::finish) fails too.
     pub fn push(&mut self, part: &[u8]) -> Result<(), KernelError> {
         let pushed = self.push_pieces(part);
         self.note_failure(pushed)
@@ -187,9 +183,7 @@ impl<'a> TopkStream<'a> {
 
     /// Returns the k best of all parts.
     ///
-    /// # Errors
-    ///
-    /// Fewer than k elements were pushed, or the device or a part failed.
+    /// Errors: fewer than k elements were pushed, or the device or a part failed.
     pub fn finish(mut self) -> Result<Best, KernelError> {
         if let Some(error) = self.failed {
             return Err(error);

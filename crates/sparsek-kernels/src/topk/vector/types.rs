@@ -1,5 +1,3 @@
-//! Shared types.
-
 use std::{marker::PhantomData, ops::Deref};
 
 use cubecl::{

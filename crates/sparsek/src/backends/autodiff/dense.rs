@@ -208,6 +208,26 @@ impl<B: Backend + DenseGradientOps> Backward<B, 1> for CrossEntropyGradient {
     }
 }
 
+#[derive(Debug)]
+struct DropoutGradient;
+
+impl<B: Backend + DenseOps> Backward<B, 1> for DropoutGradient {
+    type State = (IntTensor<B>, f32, u32);
+
+    fn backward(
+        self,
+        ops: Ops<Self::State, 1>,
+        grads: &mut Gradients,
+        _checkpointer: &mut Checkpointer,
+    ) {
+        let upstream = grads.consume::<B>(&ops.node);
+        let ((words, keep, call), [node]) = (ops.state, ops.parents);
+        if let Some(node) = node {
+            grads.register::<B>(node.id, B::dropout(upstream, words, keep, call));
+        }
+    }
+}
+
 impl<B: Backend + DenseOps + DenseGradientOps, C: CheckpointStrategy> DenseOps for Autodiff<B, C> {
     fn linear_rows(x: FloatTensor<Self>, weight: FloatTensor<Self>) -> FloatTensor<Self> {
         let nodes = [x.node(), weight.node()];
@@ -318,5 +338,17 @@ impl<B: Backend + DenseOps + DenseGradientOps, C: CheckpointStrategy> DenseOps f
         let output = B::cross_entropy(scores.clone(), labels.clone(), scale);
         let kind = CrossEntropyGradient.prepare::<C>([node]).compute_bound().stateful();
         finish(kind, (scores, labels, scale), output)
+    }
+
+    fn dropout(
+        x: FloatTensor<Self>,
+        words: IntTensor<Self>,
+        keep: f32,
+        call: u32,
+    ) -> FloatTensor<Self> {
+        let node = x.node();
+        let output = B::dropout(x.into_primitive(), words.clone(), keep, call);
+        let kind = DropoutGradient.prepare::<C>([node]).compute_bound().stateful();
+        finish(kind, (words, keep, call), output)
     }
 }

@@ -31,7 +31,6 @@ pub(super) struct Entries {
 }
 
 impl Entries {
-    /// By row.
     pub fn of_rows(columns: CubeTensor, width: usize) -> Self {
         let [rows, k] = columns.shape().dims();
         let offsets = (rows * k + 1) as i64;
@@ -40,7 +39,7 @@ impl Entries {
         Self { indptr, indices: flat(columns), places: None, cols: width }
     }
 
-    /// By column; rows ascend.
+    /// Rows ascend.
     pub fn of_columns(columns: CubeTensor, width: usize) -> Self {
         let [rows, k] = columns.shape().dims();
         let nnz = rows * k;
@@ -66,7 +65,6 @@ impl Entries {
         }
     }
 
-    /// Weighted product with `x`.
     pub fn product(&self, values: CubeTensor, x: CubeTensor) -> CubeTensor {
         let [values, x] = [values, x].map(into_contiguous);
         let (csr, width, dtype) = (self.csr(), x.shape()[1], dtype_to_elem_type(x.dtype));

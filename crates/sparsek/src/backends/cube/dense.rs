@@ -10,7 +10,7 @@ use burn_cubecl::{
     tensor::CubeTensor,
 };
 use sparsek_kernels::dense::{
-    self, AdamFactors, ClassScores, DenseRows, Normalized, PitchedRows, Weight,
+    self, AdamFactors, ClassScores, DenseRows, Normalized, PitchedRows, STEP_WORDS, Weight,
 };
 
 use super::{
@@ -209,6 +209,27 @@ impl DenseOps for CubeBackend {
             tensor(x, expect("cross_entropy", loss), [1].into(), x.dtype)
         })
     }
+
+    fn dropout(
+        x: FloatTensor<Self>,
+        words: IntTensor<Self>,
+        keep: f32,
+        call: u32,
+    ) -> FloatTensor<Self> {
+        let [x, words] = [x, words].map(into_contiguous);
+        let output = dense::dropout(&x.client, &flat(&x), &words.handle, keep, call);
+        tensor(&x, expect("dropout", output), x.shape(), x.dtype)
+    }
+}
+
+/// All elements as one row.
+fn flat(x: &CubeTensor) -> DenseRows<'_> {
+    DenseRows {
+        handle: &x.handle,
+        dtype: dtype_to_elem_type(x.dtype),
+        rows: 1,
+        width: x.shape().num_elements(),
+    }
 }
 
 impl DenseGradientOps for CubeBackend {
@@ -338,16 +359,42 @@ impl DenseGradientOps for CubeBackend {
     ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>) {
         let [x, gradient, first, second] = [x, gradient, first, second].map(into_contiguous);
         let shape = x.shape();
-        let flat = DenseRows {
-            handle: &x.handle,
-            dtype: dtype_to_elem_type(x.dtype),
-            rows: 1,
-            width: shape.num_elements(),
-        };
         let moments = [&first.handle, &second.handle];
-        let stepped = dense::adam_step(&x.client, &flat, &gradient.handle, moments, factors);
+        let stepped = dense::adam_step(&x.client, &flat(&x), &gradient.handle, moments, factors);
         let [next, first, second] =
             expect("adam_step", stepped).map(|handle| tensor(&x, handle, shape.clone(), x.dtype));
         (next, first, second)
+    }
+
+    fn adam_step_in_place(
+        x: FloatTensor<Self>,
+        gradient: FloatTensor<Self>,
+        first: FloatTensor<Self>,
+        second: FloatTensor<Self>,
+        words: IntTensor<Self>,
+        factors: AdamFactors,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>) {
+        let [x, gradient, first, second] = [x, gradient, first, second].map(into_contiguous);
+        let moments = [&first.handle, &second.handle];
+        let stepped = dense::adam_step_in_place(
+            &x.client,
+            &flat(&x),
+            &gradient.handle,
+            moments,
+            &words.handle,
+            factors,
+        );
+        expect("adam_step_in_place", stepped);
+        (x, first, second)
+    }
+
+    fn next_step(
+        table: IntTensor<Self>,
+        counter: IntTensor<Self>,
+    ) -> (IntTensor<Self>, IntTensor<Self>) {
+        let rows = table.shape()[0];
+        let words = dense::next_step(&table.client, &table.handle, rows, &counter.handle);
+        let words = expect("next_step", words);
+        (tensor(&table, words, [STEP_WORDS].into(), table.dtype), counter)
     }
 }

@@ -10,7 +10,7 @@ use burn_flex::FlexTensor;
 use multiversion::multiversion;
 use num_traits::Float as _;
 use rayon::prelude::*;
-use sparsek_kernels::dense::AdamFactors;
+use sparsek_kernels::dense::{AdamFactors, DropoutMask, STEP_WORDS};
 
 use super::{
     element::{Float, filled, from_vec, with_float, with_index},
@@ -203,6 +203,33 @@ impl DenseOps for Flex {
             from_vec(vec![E::narrow(sum * number::<E>(scale.into()))], Shape::from([1]))
         }))
     }
+
+    fn dropout(
+        x: FloatTensor<Self>,
+        words: IntTensor<Self>,
+        keep: f32,
+        call: u32,
+    ) -> FloatTensor<Self> {
+        let x = x.to_contiguous();
+        let [_, _, low, high] = step_words(&words);
+        let mask = DropoutMask::new([low, high], call, keep);
+        with_float!(x.dtype(), E => {
+            let scale = number::<E>((1.0 / keep).into());
+            let elements: &[E] = x.as_slice().expect("contiguous");
+            let kept = elements.par_iter().with_min_len(MIN_FILL).enumerate();
+            let kept = kept.map(|(place, x)| match mask.keeps(place) {
+                true => E::narrow(x.widen() * scale),
+                false => E::narrow(<E as Float>::Sum::default()),
+            });
+            from_vec(kept.collect(), x.layout().shape().clone())
+        })
+    }
+}
+
+fn step_words(words: &FlexTensor) -> [u32; STEP_WORDS] {
+    let words = words.to_contiguous();
+    let words: &[i32] = words.as_slice().expect("words of i32");
+    std::array::from_fn(|word| words[word] as u32)
 }
 
 impl DenseGradientOps for Flex {
@@ -401,6 +428,32 @@ impl DenseGradientOps for Flex {
                 from_vec(second, shape),
             )
         })
+    }
+
+    fn adam_step_in_place(
+        x: FloatTensor<Self>,
+        gradient: FloatTensor<Self>,
+        first: FloatTensor<Self>,
+        second: FloatTensor<Self>,
+        words: IntTensor<Self>,
+        factors: AdamFactors,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>) {
+        let [rate, epsilon, ..] = step_words(&words).map(f32::from_bits);
+        Self::adam_step(x, gradient, first, second, AdamFactors { rate, epsilon, ..factors })
+    }
+
+    fn next_step(
+        table: IntTensor<Self>,
+        counter: IntTensor<Self>,
+    ) -> (IntTensor<Self>, IntTensor<Self>) {
+        let table = table.to_contiguous();
+        let rows: &[i32] = table.as_slice().expect("words of i32");
+        let step: &[i32] = counter.as_slice().expect("a counter of i32");
+        let step = step[0];
+        let last = rows.len() / STEP_WORDS - 1;
+        let row = &rows[last.min(step as usize) * STEP_WORDS..][..STEP_WORDS];
+        let words = from_vec(row.to_vec(), Shape::from([STEP_WORDS]));
+        (words, from_vec(vec![step + 1], Shape::from([1])))
     }
 }
 

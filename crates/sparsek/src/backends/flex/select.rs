@@ -130,7 +130,7 @@ impl<E: Key> Selector<E> {
         }
     }
 
-    /// RTop-K's Algorithm 2; returns the lower end.
+    /// Returns the lower end.
     fn early_stop(&self, options: &TopkOptions, max_iter: u32) -> E::Bits {
         let mut ends = self.finite_range(options);
         for _ in 0..max_iter {

@@ -38,7 +38,6 @@ macro_rules! integers {
     };
 }
 
-/// Array with checked header.
 #[derive(Debug)]
 pub struct Npy<R> {
     reader: R,
@@ -72,7 +71,6 @@ impl<R: Read> Npy<R> {
         numbers!(self, f32, |x| x)
     }
 
-    /// Like [`Npy::into_f32`].
     pub fn into_f64(self) -> Result<Vec<f64>, String> {
         numbers!(self, f64, |x| x)
     }
@@ -82,7 +80,6 @@ impl<R: Read> Npy<R> {
         numbers!(self, f64, |x| x != 0.0)
     }
 
-    /// Integers from 0 to 2^32 - 1.
     pub fn into_u32(self) -> Result<Vec<u32>, String> {
         let narrow = |x: i128| {
             u32::try_from(x).map_err(|_| format!("{x} is not an index; indices are 0 to 2^32 - 1"))
@@ -90,7 +87,6 @@ impl<R: Read> Npy<R> {
         integers!(self, narrow, U8 u8, U16 u16, U32 u32, U64 u64, I8 i8, I16 i16, I32 i32, I64 i64)
     }
 
-    /// Integers of either sign.
     pub fn into_i64(self) -> Result<Vec<i64>, String> {
         let narrow = |x: i128| i64::try_from(x).map_err(|_| format!("{x} is above 2^63 - 1"));
         integers!(self, narrow, U8 u8, U16 u16, U32 u32, U64 u64, I8 i8, I16 i16, I32 i32, I64 i64)

@@ -10,7 +10,6 @@ pub struct Npz<R: Read + Seek = File> {
 }
 
 impl<R: Read + Seek> Npz<R> {
-    /// Lists arrays.
     pub fn new(file: R) -> Result<Self, String> {
         let archive = Archive::open(file)?;
         Ok(Self { archive })
@@ -20,12 +19,10 @@ impl<R: Read + Seek> Npz<R> {
         self.archive.contains(&member(name))
     }
 
-    /// Reads an array's header.
     pub fn header(&mut self, name: &str) -> Result<Header, String> {
         self.read(name, |array| Ok(array.header().clone()))
     }
 
-    /// Converts an array.
     pub fn read<T>(
         &mut self,
         name: &str,

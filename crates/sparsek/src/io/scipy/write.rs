@@ -1,5 +1,3 @@
-//! Writes CSR like scipy's `save_npz`.
-
 use std::io::{Cursor, Write};
 
 use half::f16;
@@ -7,7 +5,6 @@ use zip::{CompressionMethod, DateTime, ZipWriter, result::ZipResult, write::Simp
 
 const CHUNK: usize = 1 << 16;
 
-/// Array element.
 pub trait Item: Copy {
     /// NumPy's name, little-endian.
     const DESCR: &'static str;

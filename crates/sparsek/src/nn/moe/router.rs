@@ -24,7 +24,7 @@ pub enum Gate {
     Sigmoid,
 }
 
-/// Configuration of [`TopkRouter`].
+/// Configures [`TopkRouter`].
 ///
 /// DeepSeek-V3: `TopkRouterConfig::new(7168, 256, 8).with_gate(Gate::Sigmoid)
 /// .with_selection_bias(true).with_groups(8).with_kept_groups(4).with_scale(2.5)`.

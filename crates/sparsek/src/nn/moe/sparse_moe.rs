@@ -22,7 +22,7 @@ pub enum Expert {
     SwiGlu,
 }
 
-/// Configuration of [`SparseMoe`].
+/// Configures [`SparseMoe`].
 #[derive(Config, Debug, PartialEq)]
 pub struct SparseMoeConfig {
     /// Router, with width and expert count.

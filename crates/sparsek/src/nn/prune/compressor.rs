@@ -5,7 +5,7 @@ use burn::{
 
 use crate::topk::{TopkOptions, argtopk, mask_at};
 
-/// Configuration of [`TopkCompressor`].
+/// Configures [`TopkCompressor`].
 #[derive(Config, Copy, Debug, PartialEq)]
 pub struct TopkCompressorConfig {
     /// Share of elements sent, in (0, 1]; at least one.

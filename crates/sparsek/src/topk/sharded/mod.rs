@@ -38,8 +38,8 @@ use super::{
 ///
 /// # Errors
 ///
-/// [`ShardedError`]; only [`ShardedError::Device`] follows a launch. Later failures of the first
-/// device appear on reading.
+/// Only [`ShardedError::Device`] follows a launch. Later failures of the first device appear on
+/// reading.
 ///
 /// # Cost
 ///

@@ -84,9 +84,7 @@ impl<K: Ordered + Autodiff> TopkStream<K> {
 
     /// Fallible [`new`](Self::new).
     ///
-    /// # Errors
-    ///
-    /// [`StreamError::Method`].
+    /// Error: [`StreamError::Method`].
     pub fn try_new(options: &TopkOptions) -> Result<Self, StreamError> {
         if options.method != Method::Exact {
             return Err(StreamError::Method { method: options.method });
@@ -114,9 +112,7 @@ impl<K: Ordered + Autodiff> TopkStream<K> {
 
     /// Fallible [`push`](Self::push).
     ///
-    /// # Errors
-    ///
-    /// [`StreamError`] of this part, or an earlier [`StreamError::Device`].
+    /// Errors of this part, or an earlier [`StreamError::Device`].
     pub fn try_push(&mut self, part: Tensor<1, K>) -> Result<(), StreamError> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
@@ -146,10 +142,6 @@ impl<K: Ordered + Autodiff> TopkStream<K> {
     }
 
     /// Fallible [`finish`](Self::finish).
-    ///
-    /// # Errors
-    ///
-    /// [`StreamError`].
     pub fn try_finish(mut self) -> Result<(Tensor<1, K>, Tensor<1, Int>), StreamError> {
         if let Some(error) = self.failed {
             return Err(error);

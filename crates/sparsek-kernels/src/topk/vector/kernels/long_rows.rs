@@ -1,5 +1,3 @@
-//! Output of long rows.
-
 use cubecl::{ir::ElemType, prelude::*};
 
 use crate::topk::key::Element;

@@ -1,5 +1,3 @@
-//! Device code.
-
 pub(super) mod best_delegates;
 pub(super) mod bitonic;
 pub(super) mod candidates;

@@ -1,5 +1,3 @@
-//! Shared types.
-
 use cubecl::prelude::*;
 
 use crate::{

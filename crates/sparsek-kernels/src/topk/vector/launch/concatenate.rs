@@ -1,5 +1,3 @@
-//! Concatenation and output.
-
 use cubecl::{
     features::TypeUsage,
     ir::{ElemType, FloatKind},

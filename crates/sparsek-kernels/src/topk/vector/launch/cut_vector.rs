@@ -1,5 +1,3 @@
-//! The vector as a kernel argument.
-
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
 use super::super::{kernels::types::CutVectorLaunch, types::SubrangeCall};

@@ -1,5 +1,3 @@
-//! Delegate construction.
-
 use cubecl::{
     ir::{ElemType, FloatKind},
     prelude::*,

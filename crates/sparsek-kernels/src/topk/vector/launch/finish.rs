@@ -1,5 +1,3 @@
-//! Finish by one cube.
-
 use cubecl::{prelude::*, server::Handle};
 
 use super::super::{

@@ -1,5 +1,3 @@
-//! Top-k of few long rows, one by one.
-
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
 use super::super::{kernels::long_rows::copy_row, options::VectorOptions, types::VectorCall};

@@ -1,5 +1,3 @@
-//! Launches of a plan.
-
 mod concatenate;
 mod cut_vector;
 mod delegates;

@@ -1,0 +1,171 @@
+//! Cross-validation of a graph classifier.
+use std::{fs::OpenOptions, io::Write, ops::ControlFlow, slice};
+
+use burn::module::Module;
+use serde::Serialize;
+use sparsek_examples::{
+    backend::{self, Backend},
+    note,
+    program::check_paths,
+    say,
+};
+use sparsek_gnn::{
+    datasets::{Fold, GraphDataset, tu},
+    nn::{Activation, GinGraphModelConfig, GraphModelConfig},
+    train::{CrossValidation, GraphEpoch, GraphTrainConfig, train_graphs},
+};
+
+use super::common::{Done, Ended, check_output, named};
+use crate::{cli::GraphsArgs, progress::file_bars, stop};
+
+/// Line of the log: a fold at the epoch that [`CrossValidation`] chose.
+#[derive(Serialize)]
+struct FoldSummary<'a> {
+    summary: bool,
+    backend: String,
+    device: &'a str,
+    dataset: &'a str,
+    model: &'static str,
+    metric: &'static str,
+    activation: String,
+    seed: u64,
+    fold: usize,
+    folds: usize,
+    parameters: usize,
+    epochs: usize,
+    best_epoch: usize,
+    test: f64,
+    ms_per_epoch: f64,
+    configuration: String,
+}
+
+/// Trains and tests on each fold, with ReLU and with MaxK.
+pub fn graphs(args: &GraphsArgs) -> Done {
+    let config = args.training();
+    check_paths(tu::files(&args.data), &args.log)?;
+    let data = tu::load(&args.data, &args.options(), &mut file_bars())?;
+    let folds = data.folds(args.folds, args.seed)?;
+    config.validate()?;
+    let models: Vec<_> =
+        args.activations().into_iter().map(|activation| model(args, activation, &data)).collect();
+    models.iter().try_for_each(GraphModelConfig::validate)?;
+    if let Some(file) = &args.log {
+        check_output(file)?;
+    }
+    let backend = backend::open(args.backend)?;
+    backend::check_training(slice::from_ref(&backend))?;
+    say!("backend {backend}");
+    say!(
+        "{}: {} graphs, {} nodes, {} features, {} classes, {} folds",
+        data.name(),
+        data.graphs().len(),
+        data.nodes(),
+        data.feature_width(),
+        data.classes(),
+        folds.len()
+    );
+    stop::watch();
+    let mut rows = Vec::new();
+    for model in &models {
+        let Some((histories, parameters)) = train_folds(&config, model, &data, &folds, &backend)?
+        else {
+            note!("interrupted; finished rows are in the log");
+            return Ok(Ended::Interrupted);
+        };
+        let found = CrossValidation::new(&histories).ok_or("no epoch ran")?;
+        if let Some(file) = &args.log {
+            let mut lines = Vec::new();
+            for (fold, history) in histories.iter().enumerate() {
+                let summary = FoldSummary {
+                    summary: true,
+                    backend: backend.choice.to_string(),
+                    device: &backend.name,
+                    dataset: data.name(),
+                    model: "gin",
+                    metric: "accuracy",
+                    activation: model.activation.to_string(),
+                    seed: args.seed,
+                    fold,
+                    folds: folds.len(),
+                    parameters,
+                    epochs: args.epochs,
+                    best_epoch: found.epoch,
+                    test: history[found.epoch - 1].test,
+                    ms_per_epoch: median_ms(history),
+                    configuration: configuration(args, &config, model)?,
+                };
+                serde_json::to_writer(&mut lines, &summary)?;
+                lines.push(b'\n');
+            }
+            let opened = OpenOptions::new().create(true).append(true).open(file);
+            let written = opened.and_then(|mut file| file.write_all(&lines));
+            written.map_err(|error| named(file, error))?;
+        }
+        let ms = median_ms(&histories.concat());
+        rows.push((model.activation, found, ms));
+    }
+    say!("\n| {} | test accuracy | epoch | ms per epoch |", data.name());
+    say!("| --- | --- | --- | --- |");
+    for (activation, found, ms) in rows {
+        let CrossValidation { epoch, mean, deviation } = found;
+        say!("| {activation} | {mean:.4} ± {deviation:.4} | {epoch} | {ms:.1} |");
+    }
+    Ok(Ended::Whole)
+}
+
+fn model(args: &GraphsArgs, activation: Activation, data: &GraphDataset) -> GinGraphModelConfig {
+    GinGraphModelConfig::new(data.feature_width(), args.hidden, data.classes())
+        .with_layers(args.layers)
+        .with_activation(activation)
+        .with_readout(args.readout())
+        .with_dropout(args.dropout)
+}
+
+/// Epochs of each fold, and the model's parameters; none if interrupted.
+fn train_folds(
+    config: &GraphTrainConfig,
+    model: &GinGraphModelConfig,
+    data: &GraphDataset,
+    folds: &[Fold],
+    backend: &Backend,
+) -> Done<Option<(Vec<Vec<GraphEpoch>>, usize)>> {
+    let (mut histories, mut parameters) = (Vec::new(), 0);
+    for (number, fold) in (1..).zip(folds) {
+        let each = &mut |_: &GraphEpoch| {
+            Ok(match stop::asked() {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            })
+        };
+        let outcome = train_graphs(config, model, data, fold, &backend.device, each)?;
+        if outcome.interrupted {
+            return Ok(None);
+        }
+        let last = &outcome.history[outcome.history.len() - 1];
+        note!(
+            "{} fold {number}/{}: loss {:.4}, test {:.4} after epoch {}, {:.1} ms per epoch",
+            model.activation,
+            folds.len(),
+            last.loss,
+            last.test,
+            last.epoch,
+            median_ms(&outcome.history)
+        );
+        parameters = outcome.model.num_params();
+        histories.push(outcome.history);
+    }
+    Ok(Some((histories, parameters)))
+}
+
+fn configuration(
+    args: &GraphsArgs,
+    config: &GraphTrainConfig,
+    model: &GinGraphModelConfig,
+) -> Done<String> {
+    let [config, model] = [serde_json::to_string(config)?, serde_json::to_string(model)?];
+    Ok(format!("{config} {model} {:?}", args.options()))
+}
+
+fn median_ms(history: &[GraphEpoch]) -> f64 {
+    super::common::median(history.iter().map(|epoch| epoch.ms).collect())
+}
