@@ -49,6 +49,7 @@ fn a_run_that_is_resumed_reaches_the_figures_of_a_whole_one(
     folder: Folder,
     #[values(
         "--model sage",
+        "--model sage --capture",
         "--model gcn",
         "--model gin",
         "--structure plain --model gcn --activation maxk",

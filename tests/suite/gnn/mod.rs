@@ -1,6 +1,7 @@
 //! Graph layers and training.
 
 pub mod attention;
+pub mod captures;
 pub mod devices;
 pub mod fixture;
 pub mod hetero;
@@ -17,6 +18,7 @@ use sparsek_tests::{backend::Backend, runner::Cases};
 pub fn add(cases: &mut Cases, backend: &Backend) {
     training::add(cases, backend);
     devices::add(cases, backend);
+    captures::add(cases, backend);
     layers::add(cases, backend);
     messages::add(cases, backend);
     attention::add(cases, backend);

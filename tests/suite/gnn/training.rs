@@ -10,9 +10,7 @@ use sparsek_gnn::datasets::{
 use sparsek_gnn::nn::{
     Activation, Aggregator, Architecture, MaxKModelConfig, Representation, SageConvConfig,
 };
-use sparsek_gnn::train::{
-    CheckpointDir, EpochReport, Precision, TrainConfig, TrainError, Trainer, train,
-};
+use sparsek_gnn::train::{EpochReport, Precision, TrainConfig, train};
 use sparsek_gnn::{Graph, GraphError};
 use sparsek_tests::{
     backend::{Backend, Kind},
@@ -47,9 +45,6 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
         add_layer(cases, backend, &format!("train/sbm/{name}"), move |b| {
             let data = block_model(&SbmConfig::new(400).with_seed(1)).map_err(|e| e.to_string())?;
             fits(b, &data, activation, None)
-        });
-        add_layer(cases, backend, &format!("train/captured/{name}"), move |b| {
-            captured_epochs_agree(b, activation)
         });
         cases.add(backend, format!("tensor/gnn/train/mixed/{name}"), move |b| {
             let lacking = (!b.device.supports_dtype(DType::BF16)).then(|| "no bf16".to_string());
@@ -290,60 +285,6 @@ fn representations_agree(backend: &Backend, architecture: Architecture) -> Resul
     match last < first {
         true => Ok(()),
         false => Err(format!("the loss went from {first} to {last}")),
-    }
-}
-
-/// Twelve epochs, of which a graph repeats all but the first, equal those of runs of three epochs,
-/// which are too short for a graph.
-fn captured_epochs_agree(backend: &Backend, activation: Activation) -> Result<(), String> {
-    let data = block_model(&SbmConfig::new(500).with_seed(5)).map_err(|e| e.to_string())?;
-    let model = MaxKModelConfig::new(Architecture::Sage, data.feature_width(), 32, data.classes())
-        .with_layers(2)
-        .with_activation(activation)
-        .with_dropout(0.3);
-    let config = TrainConfig::new().with_epochs(12).with_lr(0.01).with_seed(6);
-    let quiet = &mut |_: &EpochReport| Ok(());
-    let trainer = |config| Trainer::new(config, &model, &data).map(Trainer::with_capture);
-    let whole = trainer(&config).and_then(|trainer| trainer.run(&backend.device, quiet));
-    let whole = whole.map_err(|e| e.to_string())?;
-
-    let name = format!("sparsek-captured-{}-{}-{activation}", std::process::id(), backend.kind);
-    let folder = std::env::temp_dir().join(name.replace(':', "-"));
-    let checkpoint = CheckpointDir::new(&folder);
-    let mut parts = Vec::new();
-    let done = (1..=4).try_for_each(|part| {
-        let short = config.clone().with_epochs(3 * part);
-        let trainer = match part {
-            1 => trainer(&short)?.with_checkpoint(checkpoint.clone())?,
-            _ => trainer(&short)?.resume(checkpoint.clone())?,
-        };
-        parts.extend(trainer.run(&backend.device, quiet)?.history);
-        Ok(())
-    });
-    // Fails only where nothing was saved.
-    let _ = std::fs::remove_dir_all(&folder);
-    done.map_err(|error: TrainError| error.to_string())?;
-    for (a, b) in whole.history.iter().zip(&parts) {
-        let pairs = [(a.loss, b.loss), (a.train, b.train), (a.val, b.val), (a.test, b.test)];
-        if pairs.iter().any(|(a, b)| (a - b).abs() > 1e-5 * b.abs()) {
-            return Err(format!("{a:?} instead of {b:?}"));
-        }
-    }
-    let losses = [0, 11].map(|epoch| whole.history[epoch].loss);
-    if whole.history.len() != 12 || parts.len() != 12 || losses[1] >= losses[0] {
-        return Err(format!(
-            "{} and {} epochs, losses {losses:?}",
-            whole.history.len(),
-            parts.len()
-        ));
-    }
-    // Later epochs leave the best model as it was.
-    let found =
-        trainer(&config).and_then(|trainer| trainer.evaluate(&whole.model, &backend.device));
-    let found = found.map_err(|e| e.to_string())?;
-    match (found.val - whole.best.val).abs() < 1e-9 {
-        true => Ok(()),
-        false => Err(format!("the best model scores {found:?}, its epoch {:?}", whole.best)),
     }
 }
 

@@ -222,12 +222,12 @@ mod tests {
     type Change = fn(&mut GraphDatasetParts);
 
     #[rstest]
-    #[case(|parts| parts.graphs.clear(), "0 graphs of 2 features")]
-    #[case(|parts| parts.feature_width = 0, "3 graphs of 0 features")]
-    #[case(|parts| drop(parts.features.pop()), "5 feature values for 3 nodes of 2")]
-    #[case(|parts| parts.features[3] = f32::NAN, "feature 1 of node 1 is not finite")]
-    #[case(|parts| drop(parts.labels.pop()), "2 labels for 3 graphs")]
-    #[case(|parts| parts.labels[1] = 2, "graph 1 has class 2 of 2")]
+    #[case(|parts: &mut GraphDatasetParts| parts.graphs.clear(), "0 graphs of 2 features")]
+    #[case(|parts: &mut GraphDatasetParts| parts.feature_width = 0, "3 graphs of 0 features")]
+    #[case(|parts: &mut GraphDatasetParts| drop(parts.features.pop()), "5 feature values for 3 nodes of 2")]
+    #[case(|parts: &mut GraphDatasetParts| parts.features[3] = f32::NAN, "feature 1 of node 1 is not finite")]
+    #[case(|parts: &mut GraphDatasetParts| drop(parts.labels.pop()), "2 labels for 3 graphs")]
+    #[case(|parts: &mut GraphDatasetParts| parts.labels[1] = 2, "graph 1 has class 2 of 2")]
     fn inconsistent_parts_are_refused(
         mut parts: GraphDatasetParts,
         #[case] change: Change,

@@ -82,6 +82,11 @@ impl Capture {
         Ok((replicas, read(numbers)?))
     }
 
+    /// Whether epochs are replayed.
+    pub(super) fn is_recorded(&self) -> bool {
+        matches!(self.phase, Phase::Recorded { .. })
+    }
+
     fn close(&mut self) {
         if let Phase::Open = self.phase {
             // Also ends what was prepared only.
@@ -108,8 +113,10 @@ fn failed(error: &dyn std::fmt::Display) -> TrainError {
 }
 
 /// A model that later steps do not change.
-pub(super) fn copied<M: Module>(model: M) -> M {
-    model.map(&mut Copier)
+pub(super) fn copied<M: Module>(model: M, device: &Device) -> Result<M, TrainError> {
+    let model = model.map(&mut Copier);
+    device.flush().map_err(|error| TrainError::Device(error.to_string()))?;
+    Ok(model)
 }
 
 struct Copier;

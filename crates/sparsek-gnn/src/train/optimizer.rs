@@ -137,10 +137,10 @@ impl Optimizer for Adam {
         grad: Tensor<D>,
         state: Option<Self::State<D>>,
     ) -> (Tensor<D>, Option<Self::State<D>>) {
-        let before = state.map(|state| state.momentum).unwrap_or_else(|| {
-            let zeros = tensor.zeros_like();
-            AdaptiveMomentumState::new(0, zeros.clone(), zeros)
-        });
+        // Not clones: a step in place needs buffers apart.
+        let zeros = || tensor.zeros_like();
+        let before = state.map(|state| state.momentum);
+        let before = before.unwrap_or_else(|| AdaptiveMomentumState::new(0, zeros(), zeros()));
         let moments = [before.moment_1, before.moment_2];
         let (time, (tensor, [first, second])) = match optimizer_step() {
             Some((words, time)) => {

@@ -16,6 +16,7 @@ use super::{
 use crate::{
     graph::Graph,
     nn::{NodeModel, NodeModelConfig},
+    step::optimizer_step,
 };
 
 /// Bitwise equal models, one per device. The first steps for all: independent steps may drift.
@@ -100,7 +101,10 @@ impl<M: NodeModel> Replicas<M> {
             let own = StepResult::new(model, share, self.stored);
             if several {
                 lists.push(flatten(model, &own.gradients, Some(own.loss.clone())));
-                // Operations draw random numbers when run: flush in turn.
+            }
+            // Operations draw random numbers when run, and Adam in place overwrites what they read:
+            // flush in turn.
+            if several || optimizer_step().is_some() {
                 let flushed = device.flush();
                 flushed.map_err(|error| TrainError::Device(error.to_string()))?;
             }

@@ -368,7 +368,7 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
             history.push(report);
             let better = best.as_ref().is_none_or(|(best, _)| report.val > best.val);
             if epochs.capture.is_some() && (better || !self.callbacks.is_empty()) {
-                model = copied(model);
+                model = copied(model, &inner)?;
             }
             // Saved epochs are not rerun.
             progress.on_epoch(&report)?;
@@ -402,6 +402,7 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
             history,
             epochs: epochs.done,
             interrupted,
+            captured: epochs.capture.as_ref().is_some_and(Capture::is_recorded),
         })
     }
 }

@@ -58,6 +58,8 @@ pub struct TrainOutcome<M> {
     pub seconds: f64,
     /// Whether [`Progress::stop`] ended it early.
     pub interrupted: bool,
+    /// Whether a graph repeated epochs; see [`Trainer::with_capture`](super::Trainer::with_capture).
+    pub captured: bool,
 }
 
 /// Result of evaluation.

@@ -94,7 +94,7 @@ fn adam_kernel<E: Float, S: Float, N: Size>(
     next_second[ABSOLUTE_POS] = after.second;
 }
 
-/// Steps in place, whoever else holds the buffers; rate and epsilon come from `words`, a row of
+/// Steps in place, whoever else holds the buffers, which must not overlap; rate and epsilon come from `words`, a row of
 /// [`next_step`](super::next_step).
 pub fn adam_step_in_place(
     client: &Client,

@@ -89,6 +89,15 @@ fn train_as<C: Described>(
         }
         return Ok(Ended::Interrupted);
     }
+    if args.capture {
+        note!(
+            "{}",
+            match outcome.captured {
+                true => "epochs were replayed as a graph of the device",
+                false => "no graph: the device has none, or under four epochs ran",
+            }
+        );
+    }
     let history = [&outcome.earlier[..], &outcome.history[..]].concat();
     if let (Some(file), Some(mut drawing)) = (&args.plot, drawing) {
         let label = model.activation().to_string();
