@@ -24,7 +24,7 @@ impl Drop for Running {
     }
 }
 
-/// Runs a step with these numbers; steps do not nest.
+/// Steps do not nest.
 pub(crate) fn with_step<T>(words: StepWords, time: usize, run: impl FnOnce() -> T) -> T {
     STEP.set(Some(Step { words, time, calls: 0 }));
     let _running = Running;
@@ -40,7 +40,6 @@ pub(crate) fn next_call() -> Option<(StepWords, u32)> {
     })
 }
 
-/// Numbers and time of the running step.
 pub(crate) fn optimizer_step() -> Option<(StepWords, usize)> {
     STEP.with_borrow(|step| step.as_ref().map(|step| (step.words.clone(), step.time)))
 }

@@ -1,5 +1,3 @@
-//! Device properties and driver quirks.
-
 use cubecl::{
     features::{AtomicUsage, Plane},
     ir::{ElemType, FloatKind, Type, UIntKind},

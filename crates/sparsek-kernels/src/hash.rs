@@ -6,7 +6,6 @@ use cubecl::prelude::*;
 /// `lowbias32` (Wellons, 2018).
 const FACTORS: [u32; 2] = [0x7feb_352d, 0x846c_a68b];
 
-/// Mixes all bits.
 pub(crate) fn mixed(x: u32) -> u32 {
     let x = (x ^ (x >> 16)).wrapping_mul(FACTORS[0]);
     let x = (x ^ (x >> 15)).wrapping_mul(FACTORS[1]);

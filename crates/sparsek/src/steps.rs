@@ -1,7 +1,7 @@
 //! Training steps that a captured graph can repeat.
 //!
-//! A graph repeats its launches with the same arguments. What changes from step to step, Adam's
-//! rate and the seed of dropout, is a row of [`StepTable`] on the device.
+//! Launches keep their arguments, so Adam's rate and dropout's seed come from a row of
+//! [`StepTable`] on the device.
 
 use burn::{
     backend::Dispatch,

@@ -154,8 +154,7 @@ impl Source {
         })
     }
 
-    /// Downloads `NAME.npz` into `folder`, unless it exists; reports to `watch`. A wrong checksum
-    /// writes nothing.
+    /// Downloads `NAME.npz` into `folder`, unless it exists. A wrong checksum writes nothing.
     ///
     /// ```no_run
     /// use std::path::Path;

@@ -21,7 +21,7 @@ pub struct GraphDatasetParts {
     pub classes: usize,
 }
 
-/// Graphs with a class each; checked [`GraphDatasetParts`].
+/// Checked [`GraphDatasetParts`].
 ///
 /// ```
 /// use sparsek_gnn::{
@@ -29,7 +29,9 @@ pub struct GraphDatasetParts {
 ///     datasets::{GraphDataset, GraphDatasetParts},
 /// };
 ///
-/// let ring = |nodes: u32| Graph::from_edges(nodes as usize, (0..nodes).map(move |i| (i, (i + 1) % nodes)));
+/// let ring = |nodes: u32| {
+///     Graph::from_edges(nodes as usize, (0..nodes).map(move |i| (i, (i + 1) % nodes)))
+/// };
 /// let graphs: Vec<Graph> = (3..9).map(|nodes| ring(nodes).unwrap()).collect();
 /// let nodes: usize = graphs.iter().map(Graph::nodes).sum();
 /// let data = GraphDataset::new(GraphDatasetParts {
@@ -219,15 +221,16 @@ mod tests {
         assert!(data.batch(&[], &Device::flex()).is_err());
     }
 
-    type Change = fn(&mut GraphDatasetParts);
+    type Parts = GraphDatasetParts;
+    type Change = fn(&mut Parts);
 
     #[rstest]
-    #[case(|parts: &mut GraphDatasetParts| parts.graphs.clear(), "0 graphs of 2 features")]
-    #[case(|parts: &mut GraphDatasetParts| parts.feature_width = 0, "3 graphs of 0 features")]
-    #[case(|parts: &mut GraphDatasetParts| drop(parts.features.pop()), "5 feature values for 3 nodes of 2")]
-    #[case(|parts: &mut GraphDatasetParts| parts.features[3] = f32::NAN, "feature 1 of node 1 is not finite")]
-    #[case(|parts: &mut GraphDatasetParts| drop(parts.labels.pop()), "2 labels for 3 graphs")]
-    #[case(|parts: &mut GraphDatasetParts| parts.labels[1] = 2, "graph 1 has class 2 of 2")]
+    #[case(|parts: &mut Parts| parts.graphs.clear(), "0 graphs of 2 features")]
+    #[case(|parts: &mut Parts| parts.feature_width = 0, "3 graphs of 0 features")]
+    #[case(|parts: &mut Parts| drop(parts.features.pop()), "5 feature values for 3 nodes of 2")]
+    #[case(|parts: &mut Parts| parts.features[3] = f32::NAN, "feature 1 of node 1 is not finite")]
+    #[case(|parts: &mut Parts| drop(parts.labels.pop()), "2 labels for 3 graphs")]
+    #[case(|parts: &mut Parts| parts.labels[1] = 2, "graph 1 has class 2 of 2")]
     fn inconsistent_parts_are_refused(
         mut parts: GraphDatasetParts,
         #[case] change: Change,

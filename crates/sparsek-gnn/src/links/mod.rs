@@ -1,5 +1,4 @@
-//! Link prediction: [`random_link_split`], [`negative_sampling`], [`LinkPairs`] scores, and metrics
-//! [`auc`], [`hits_at`], [`mrr`].
+//! Link prediction: splits, negative samples, scores and metrics.
 //!
 //! ```
 //! # #[cfg(feature = "flex")] {

@@ -10,7 +10,7 @@ pub enum Aggregator {
     Mean,
     /// Sum.
     Sum,
-    /// Maximum; ties as [`aggregate_max`](super::aggregate::aggregate_max).
+    /// Maximum, as [`aggregate_max`](super::aggregate::aggregate_max).
     Max,
     /// Minimum, ties likewise.
     Min,

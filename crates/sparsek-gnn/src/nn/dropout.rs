@@ -5,7 +5,6 @@ use sparsek::steps;
 
 use crate::step::next_call;
 
-/// [`Dropout::forward`].
 pub(super) fn drop_elements(dropout: &Dropout, x: Tensor<2>) -> Tensor<2> {
     let drops = dropout.training.is_enabled() && x.device().is_autodiff() && dropout.prob > 0.0;
     if !drops {

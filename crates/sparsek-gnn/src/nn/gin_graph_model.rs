@@ -200,7 +200,7 @@ mod tests {
         assert_eq!(config.parameters(), (model.num_params() - running) as u128);
     }
 
-    /// A graph's scores depend on no other graph and on no order of nodes.
+    /// Checks node order too.
     #[rstest]
     fn graphs_are_scored_alone(
         _alone: Alone,

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Parameters, Adam's moments and the step's number change in place; [`StepTable`] has the numbers
-//! of each step. Devices without graphs run every epoch.
+//! of each step.
 
 use burn::{
     backend::{Backend, BackendGraph, Dispatch},
@@ -41,13 +41,12 @@ enum Phase {
 }
 
 impl Capture {
-    /// Takes the rows of coming epochs.
     pub(super) fn new(rows: &[StepRow], device: &Device) -> Self {
         let device = device.clone().without_autodiff();
         Self { table: StepTable::new(rows, &device), device, ran: 0, phase: Phase::Plain }
     }
 
-    /// Runs an epoch, the `time`th; returns its loss and counts.
+    /// Returns the loss and counts of epoch `time`.
     pub(super) fn epoch<M: NodeModel>(
         &mut self,
         engine: &Engine,
@@ -82,7 +81,6 @@ impl Capture {
         Ok((replicas, read(numbers)?))
     }
 
-    /// Whether epochs are replayed.
     pub(super) fn is_recorded(&self) -> bool {
         matches!(self.phase, Phase::Recorded { .. })
     }
@@ -103,7 +101,7 @@ impl Drop for Capture {
 }
 
 fn replay(device: &Device, graph: &BackendGraph<Dispatch>) -> Result<(), TrainError> {
-    // SAFETY: the trainer keeps all tensors of the step and, on this thread, runs nothing beside it.
+    // SAFETY: the trainer keeps the step's tensors, and this thread runs nothing beside it.
     let done = unsafe { Dispatch::graph_replay(device.as_dispatch(), graph) };
     done.map_err(|error| failed(&error))
 }

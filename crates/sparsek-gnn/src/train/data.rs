@@ -239,7 +239,7 @@ impl Splits {
         matches!(self.score, Score::Own(_) | Score::BuiltIn(Metric::RocAuc))
     }
 
-    /// What [`scores`](Self::scores) takes: the loss and counts, on the device.
+    /// The loss and counts, on the device.
     pub(super) fn numbers(
         &self,
         data: &DeviceData,
@@ -260,7 +260,6 @@ impl Splits {
         Tensor::cat([vec![loss], counts].concat(), 0)
     }
 
-    /// The loss, and a score per split.
     pub(super) fn scores(&self, numbers: &[f32]) -> (f64, [f64; 3]) {
         let numbers: Vec<f64> = numbers.iter().copied().map(f64::from).collect();
         let score = |split: usize| match numbers.get(4 + split) {

@@ -110,8 +110,7 @@ impl<'a> Engine<'a> {
         Ok(running)
     }
 
-    /// Steps on the whole graph and evaluates; returns the unread numbers of
-    /// [`scores`](Self::scores).
+    /// Returns the unread numbers of [`scores`](Self::scores).
     pub(super) fn measured_step<M: NodeModel>(
         &self,
         replicas: Replicas<M>,
@@ -128,14 +127,12 @@ impl<'a> Engine<'a> {
         Ok((replicas, numbers))
     }
 
-    /// Evaluation from numbers of [`measured_step`](Self::measured_step).
     pub(super) fn scores(&self, numbers: &[f32]) -> Evaluation {
         let splits = self.splits.as_ref().expect("captured epochs are of full batches");
         let (loss, [train, val, test]) = splits.scores(numbers);
         Evaluation { loss, train, val, test }
     }
 
-    /// Whether the host computes the metric from all logits.
     pub(super) fn reads_logits(&self) -> bool {
         self.splits.as_ref().is_none_or(Splits::reads_logits)
     }

@@ -58,7 +58,6 @@ impl<C: NodeModelConfig> Epochs<'_, C> {
         Ok(loss)
     }
 
-    /// Runs an epoch and evaluates it.
     pub(super) fn measured(&mut self) -> Result<Evaluation, TrainError> {
         let Some(capture) = &mut self.capture else {
             let loss = self.advance()?;

@@ -110,8 +110,8 @@ pub struct GraphOutcome<M> {
 /// };
 ///
 /// // Paths and rings of three nodes.
-/// let [path, ring] = [2, 3].map(|edges| (0..edges).flat_map(|i| [(i, (i + 1) % 3), ((i + 1) % 3, i)]));
-/// let [path, ring] = [path, ring].map(|edges| Graph::from_edges(3, edges).unwrap());
+/// let path = Graph::from_edges(3, [(0, 1), (1, 2)]).unwrap().symmetrized();
+/// let ring = Graph::from_edges(3, [(0, 1), (1, 2), (2, 0)]).unwrap().symmetrized();
 /// let data = GraphDataset::new(GraphDatasetParts {
 ///     name: "paths and rings".to_string(),
 ///     graphs: (0..20).map(|graph| [&path, &ring][graph % 2].clone()).collect(),
@@ -209,7 +209,6 @@ fn check_fit(
     Ok(())
 }
 
-/// Graphs of one step.
 struct Step {
     batch: GraphBatch,
     features: Tensor<2>,
@@ -335,7 +334,6 @@ mod tests {
         assert_eq!(history.len(), 30);
         assert!(history[29].loss < history[0].loss / 2.0, "{history:?}");
         assert_eq!(history[29].test, 1.0, "{history:?}");
-        // A device with autodiff trains alike.
         let again = run(&config(), &model, &data, &device.autodiff()).unwrap();
         let figures = |history: &[GraphEpoch]| {
             history.iter().map(|epoch| (epoch.epoch, epoch.loss, epoch.test)).collect::<Vec<_>>()

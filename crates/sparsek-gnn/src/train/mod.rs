@@ -1,8 +1,8 @@
 //! Training of classifiers of nodes and graphs.
 //!
 //! [`train`] runs Adam and reports the test [`Metric`] of the best validation epoch.
-//! [`CheckpointDir`] makes it resumable; [`Trainer`] replaces its parts. [`train_graphs`] classifies
-//! whole graphs.
+//! [`CheckpointDir`] makes it resumable; [`Trainer`] replaces its parts. [`train_graphs`]
+//! classifies whole graphs.
 
 mod capture;
 mod checkpoint;

@@ -91,7 +91,6 @@ pub(super) fn adam(
     located(Adam { decay: weight_decay as f32 }, device, clipping)
 }
 
-/// Numbers of a step of [`adam`].
 pub(super) fn adam_row(lr: LearningRate, time: usize, seed: u64) -> StepRow {
     let AdamFactors { rate, epsilon, .. } = Adam { decay: 0.0 }.factors(lr, time);
     StepRow { rate, epsilon, seed: [seed as u32, (seed >> 32) as u32] }

@@ -51,7 +51,7 @@ pub fn train_on<C: NodeModelConfig>(
 ///
 /// Each epoch takes Adam steps (Kingma and Ba, ICLR 2015), one per batch, on the mean cross-entropy
 /// of training nodes, binary for sets, then evaluates all nodes. Loss, optimizer, schedule,
-/// gradient clipping, metric and callbacks can be replaced:
+/// gradient clipping and metric can be replaced:
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {

@@ -58,7 +58,7 @@ pub struct TrainOutcome<M> {
     pub seconds: f64,
     /// Whether [`Progress::stop`] ended it early.
     pub interrupted: bool,
-    /// Whether a graph repeated epochs; see [`Trainer::with_capture`](super::Trainer::with_capture).
+    /// Whether a [captured](super::Trainer::with_capture) graph repeated epochs.
     pub captured: bool,
 }
 

@@ -12,7 +12,7 @@ use crate::{
     launch::{Grid, allocate, argument},
 };
 
-/// Returns the parameter and both moments after one step, in one pass.
+/// Returns parameter and moments after a step, in one pass.
 ///
 /// Buffers are contiguous, of the parameter's size and dtype.
 pub fn adam_step(
@@ -94,8 +94,8 @@ fn adam_kernel<E: Float, S: Float, N: Size>(
     next_second[ABSOLUTE_POS] = after.second;
 }
 
-/// Steps in place, whoever else holds the buffers, which must not overlap; rate and epsilon come from `words`, a row of
-/// [`next_step`](super::next_step).
+/// Steps in place, whoever else holds the buffers, which must not overlap; rate and epsilon come
+/// from `words`, a row of [`next_step`](super::next_step).
 pub fn adam_step_in_place(
     client: &Client,
     x: &DenseRows,
@@ -168,7 +168,6 @@ fn adam_in_place_kernel<E: Float, S: Float, N: Size>(
     second[ABSOLUTE_POS] = after.second;
 }
 
-/// A parameter and its moments.
 #[derive(CubeType, Clone, Copy)]
 struct AdamElement<E: Float, N: Size> {
     x: Vector<E, N>,

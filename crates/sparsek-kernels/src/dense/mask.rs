@@ -21,7 +21,7 @@ pub struct DropoutMask {
 }
 
 impl DropoutMask {
-    /// Mask of the given call of a step with this seed; keeps with probability `keep`.
+    /// Mask of a step's call; keeps with probability `keep`.
     pub fn new(seed: [u32; 2], call: u32, keep: f32) -> Self {
         let call = call.wrapping_mul(CALL_FACTOR);
         Self {
@@ -43,7 +43,6 @@ mod tests {
 
     use super::*;
 
-    /// Masks of seeds, calls and neighboring places are as independent as random ones.
     #[rstest]
     #[case(0.5)]
     #[case(0.9)]

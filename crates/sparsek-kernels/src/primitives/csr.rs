@@ -1,5 +1,3 @@
-//! Binary searches in CSR arrays.
-
 use cubecl::prelude::*;
 
 /// The last row whose offset is at most `entry`.

@@ -1,5 +1,3 @@
-//! Host-side checks; [`select`] chooses the routine.
-
 use cubecl::{features::Plane, ir::ElemType, prelude::*};
 
 use super::{

@@ -1,5 +1,3 @@
-//! Implementations of [`ops`](crate::ops) per backend.
-
 #[cfg(feature = "cubecl")]
 use burn::{backend::DispatchDevice, tensor::Device};
 
@@ -9,7 +7,6 @@ mod cube;
 #[cfg(feature = "flex")]
 mod flex;
 
-/// Asks the client of a device of CubeCL.
 #[cfg(feature = "cubecl")]
 pub(crate) fn ask_client<T>(
     device: &Device,

@@ -121,7 +121,7 @@ impl<S: Samples> NearestNeighbors<S> {
     /// Without a query, rows exclude themselves. The radius is inclusive, rounded to the distances'
     /// dtype; infinity accepts all but NaN.
     ///
-    /// Errors if widths, dtypes or devices differ, the parameter is out of range, or above
+    /// Errors as [`kneighbors`](NearestNeighbors::kneighbors), and above
     /// [`MAX_ENTRIES`](crate::sparse::MAX_ENTRIES) entries.
     ///
     /// # Cost

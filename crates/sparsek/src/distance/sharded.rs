@@ -25,7 +25,8 @@ use super::{
 };
 use crate::sparse::{Csr, CsrError};
 
-/// Nearest neighbors among rows divided over devices, which search at the same time.
+/// Nearest neighbors among rows divided over devices, which search at the same time. Queries may be
+/// on any device, results are on the first shard's. Searches also err if a device lacks the dtype.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -112,9 +113,7 @@ impl<S: Samples> ShardedNeighbors<S> {
         self.shards[0].search.index().device()
     }
 
-    /// [`NearestNeighbors::kneighbors`] on the first shard's device; queries may be on any.
-    ///
-    /// Errors as there, or if a device lacks the dtype.
+    /// [`NearestNeighbors::kneighbors`] over all shards.
     pub fn kneighbors(
         &self,
         query: &S,
@@ -146,10 +145,7 @@ impl<S: Samples> ShardedNeighbors<S> {
         Ok((Tensor::cat(values, 0), Tensor::cat(indices, 0)))
     }
 
-    /// [`NearestNeighbors::radius_neighbors`] on the first shard's device; queries may be on any.
-    /// Searches shards in turn.
-    ///
-    /// Errors as there, or if a device lacks the dtype.
+    /// [`NearestNeighbors::radius_neighbors`], shard by shard.
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor};

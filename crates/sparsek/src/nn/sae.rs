@@ -316,7 +316,6 @@ impl TopkSae {
     }
 }
 
-/// Positive for columns with positive values.
 fn any_of_columns(latents: &Compressed) -> Tensor<2> {
     let (values, width) = (latents.values().clone().inner(), latents.width());
     let like = (&values.device(), values.dtype());

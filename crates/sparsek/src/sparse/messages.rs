@@ -18,8 +18,8 @@ use super::{
 /// Gather, scatter and softmax along the entries of a pattern.
 ///
 /// Entry `e = (i, j)` is a message from source `j` to target `i`; messages are `[nnz, d]`. Methods
-/// are deterministic, differentiable, and panic if sizes or dtypes do not fit. Empty rows give 0.
-/// Clones share the [`Adjacency`] and `64 nnz + 20 (rows + cols)` bytes.
+/// are deterministic and differentiable. Empty rows give 0. Clones share the [`Adjacency`] and
+/// `64 nnz + 20 (rows + cols)` bytes.
 ///
 /// Here `y[i] = max (x[j] - x[i])²`:
 ///

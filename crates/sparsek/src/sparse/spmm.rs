@@ -81,8 +81,6 @@ impl Scaling {
 /// `x`: `[cols, d]`; `y`: `[rows, d]`, 0 in empty rows. Gradient: `dx = Aᵀ dy`. Deterministic:
 /// sums in entry order, on devices in parts of 128 to 1024 entries.
 ///
-/// Panics if sizes do not fit, or the device lacks the dtype.
-///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
 /// use sparsek::sparse::{Adjacency, Pattern, spmm};
@@ -169,8 +167,8 @@ fn compressed(
 
 /// `y[i] = max x[j]` over the entries `(i, j)`, per element.
 ///
-/// Shapes and panics as [`spmm`]; 0 in empty rows. Deterministic. The first of equal entries wins
-/// and gets the gradient; NaN is unspecified.
+/// Shapes as [`spmm`]; 0 in empty rows. Deterministic. The first of equal entries wins and gets the
+/// gradient; NaN is unspecified.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -191,8 +189,6 @@ pub fn spmm_max(adjacency: &Adjacency, x: Tensor<2>) -> Tensor<2> {
 ///
 /// `left`: `[rows, d]`; `right`: `[cols, d]`; `y`: `[nnz]`. Gradients: `dleft = A(dy) right`,
 /// `dright = A(dy)ᵀ left`. Deterministic.
-///
-/// Panics if sizes or dtypes do not fit.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};

@@ -17,8 +17,6 @@ use crate::ops::{Bounds, TopkOps, TopkSpec};
 /// Selects as [`topk`](super::topk), ignoring [`sorted`](super::TopkOptions::sorted). A row over
 /// [`MAX_COLS`] costs a [`topk_bool_mask`] and a pass.
 ///
-/// Panics as [`topk`](super::topk).
-///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
 /// use sparsek::topk::{TopkOptions, topk_mask};
@@ -65,8 +63,6 @@ pub(super) fn masked<const D: usize>(
 ///
 /// Selects as [`argtopk`](super::argtopk), ignoring [`sorted`](super::TopkOptions::sorted). Costs a
 /// selection, k-index scatter and M-integer comparison per row.
-///
-/// Panics as [`topk`](super::topk).
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -143,8 +139,6 @@ fn filled<const D: usize, K: Ordered>(
 /// Like [`topk_mask`](super::topk_mask), also for integers. Costs a [`topk_bool_mask`] and a pass;
 /// for 0, prefer `topk_mask`.
 ///
-/// Panics as [`topk`](super::topk).
-///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData, activation::softmax};
 /// use sparsek::topk::{TopkOptions, topk_mask_fill};
@@ -178,8 +172,6 @@ pub fn try_topk_mask_fill<const D: usize, K: Ordered>(
 ///
 /// `scores`: shape and device of `x`, any [`topk`](super::topk) dtype, no gradient. Costs as
 /// [`topk_mask_fill`].
-///
-/// Panics as [`topk`](super::topk) of `scores`, or if shapes or devices differ.
 ///
 /// ```
 /// use burn::tensor::{Device, Int, Tensor, TensorData};
@@ -227,8 +219,6 @@ pub fn try_topk_mask_by<const D: usize, K: Ordered, S: Ordered>(
 ///
 /// [`topk_mask_by`] with |x|: equal magnitudes tie. Devices may flush subnormals. Flatten for
 /// global pruning.
-///
-/// Panics as [`topk`](super::topk).
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};

@@ -13,7 +13,7 @@ use crate::ops::Bounds;
 /// Last element of a sorted [`topk`](super::topk), with its ties and cost. Ignores
 /// [`sorted`](TopkOptions::sorted). `torch.kthvalue` takes the k-th least, with unspecified ties.
 ///
-/// Panics as [`topk`](super::topk), and for k = 0.
+/// Panics also for k = 0.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -54,8 +54,6 @@ pub fn try_kthvalue<const D: usize, K: Ordered>(
 /// Rows over 512 use radix sort: one launch to 4096 elements (2048 of 64 bits), else three per 8
 /// bits, with 16 bytes of scratch per element (24 of 64 bits). Without planes, log² M launches.
 ///
-/// Panics as [`topk`](super::topk).
-///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
 /// use sparsek::topk::sort;
@@ -85,8 +83,6 @@ pub fn try_sort<const D: usize, K: Ordered>(
 }
 
 /// Indices of [`sort`].
-///
-/// Panics as [`topk`](super::topk).
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};

@@ -155,8 +155,6 @@ impl<const L: usize> From<Tensor<L, Int>> for RowBounds<L> {
 /// come last: value 0, index -1 (`u32::MAX` for u32), no gradient. Costs a pass over bounds, and
 /// one over indices with offsets or pages.
 ///
-/// Panics as [`topk`](super::topk), or if bounds do not fit.
-///
 /// ```
 /// use burn::tensor::{Device, Int, Tensor, TensorData};
 /// use sparsek::topk::{TopkOptions, topk_ragged};
@@ -192,8 +190,6 @@ pub fn try_topk_ragged<const D: usize, const L: usize, K: Ordered>(
 
 /// Indices of [`topk_ragged`].
 ///
-/// Panics as [`topk_ragged`].
-///
 /// ```
 /// use burn::tensor::{Device, Int, Tensor, TensorData};
 /// use sparsek::topk::{TopkOptions, argtopk_ragged};
@@ -227,7 +223,7 @@ pub fn try_argtopk_ragged<const D: usize, const L: usize, K: Ordered>(
 
 /// [`topk_mask`](super::topk_mask) of what [`topk_ragged`] selects.
 ///
-/// Panics as [`topk_ragged`]; checks unused offsets and pages.
+/// Checks unused offsets and pages too.
 ///
 /// ```
 /// use burn::tensor::{Device, Int, Tensor, TensorData};

@@ -7,7 +7,6 @@ use sparsek_kernels::{
 use super::{error::TopkError, small_int::is_small};
 use crate::ops::{TopkSpec, VectorSpec};
 
-/// Policy for rows over [`MAX_COLS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LongRows {
     Refused,

@@ -100,8 +100,6 @@ pub(super) fn select<const D: usize, K: Ordered>(
 
 /// Indices of [`topk`].
 ///
-/// Panics as [`topk`].
-///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
 /// use sparsek::topk::{TopkOptions, argtopk};

@@ -27,7 +27,7 @@ use crate::ops::TopkOps;
 /// On devices, one read, then selections from β delegates per 2^α elements, and from k·2^α
 /// elements.
 ///
-/// Panics with a [`TopkError`], or at launch if the device cannot run the strategy.
+/// Panics at launch if the device cannot run the strategy.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};

@@ -41,8 +41,7 @@ pub fn global_mean_pool(batch: &GraphBatch, x: Tensor<2>) -> Tensor<2> {
     batch.readout(&x.device()).scatter_mean(x)
 }
 
-/// PyG's `global_max_pool`, as [`global_sum_pool`]. The first tie gets the gradient. NaN is
-/// unspecified.
+/// PyG's `global_max_pool`, as [`global_sum_pool`]. NaN is unspecified.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {

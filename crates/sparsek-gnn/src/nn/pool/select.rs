@@ -1,4 +1,4 @@
-//! Selects on the host, where the induced graph is built: one read per call.
+//! The host selects, as it builds the induced graph: one read.
 
 use std::cmp::Ordering;
 

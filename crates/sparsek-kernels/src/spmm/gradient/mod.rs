@@ -1,5 +1,3 @@
-//! Gradients at the selected elements of compressed rows.
-//!
 //! ```text
 //! dx[j, s] = cols[j] Σ w[e] rows[i] dy[i, columns[j, s]]     over the entries e = (i, j)
 //! ```

@@ -1,5 +1,3 @@
-//! From runtime dtypes to [`Element`].
-
 use cubecl::{
     ir::{ElemType, FloatKind, IntKind, UIntKind},
     prelude::*,

@@ -1,5 +1,3 @@
-//! Integers, and keys as elements.
-
 use cubecl::prelude::*;
 
 use super::element::Element;

@@ -1,5 +1,3 @@
-//! Selection from the list of a row, for [`filter`](super::filter).
-//!
 //! ```text
 //! threshold: by histograms of the keys in registers
 //! slots:     lists hold tiles in any order, each tile in index order:

@@ -1,5 +1,3 @@
-//! Checked request and its kernel arguments.
-
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
 use super::{config::MemoryConfig, layout::RowLayoutLaunch};

@@ -222,7 +222,6 @@ impl DenseOps for CubeBackend {
     }
 }
 
-/// All elements as one row.
 fn flat(x: &CubeTensor) -> DenseRows<'_> {
     DenseRows {
         handle: &x.handle,

@@ -1,5 +1,3 @@
-//! Merges shards through the host.
-
 use burn::tensor::{DType, Device, Tensor, kind::Ordered};
 
 use super::{

@@ -111,8 +111,6 @@ impl<K: Ordered + Autodiff> TopkStream<K> {
     }
 
     /// Fallible [`push`](Self::push).
-    ///
-    /// Errors of this part, or an earlier [`StreamError::Device`].
     pub fn try_push(&mut self, part: Tensor<1, K>) -> Result<(), StreamError> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
