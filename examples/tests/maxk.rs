@@ -487,7 +487,7 @@ fn graphs_are_classified_in_folds(graphs: Folder) {
 #[case("--epochs 0", "epochs")]
 #[case("--attributes", "rings_node_attributes.txt")]
 #[case("--log set/rings_A.txt", "set/rings_A.txt")]
-#[case("--log none/folds.jsonl", "there is no folder none")]
+#[case("--k 4 --log none/folds.jsonl", "there is no folder none")]
 fn impossible_folds_are_refused(graphs: Folder, #[case] options: &str, #[case] word: &str) {
     let run = match options.split_once(' ') {
         Some(("--folds", _)) => FOLDS.replace("--folds 3", options),
