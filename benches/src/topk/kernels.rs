@@ -25,7 +25,7 @@ pub fn ready<T: Element>(client: &Client, problem: &Problem<T>) -> anyhow::Resul
         }
         Buffers::Indices(indices) => {
             let indices = client.read_one(indices)?;
-            check(problem, &Output::Indices(&u32::from_bytes(&indices)), CHECKED_ROWS)
+            check(problem, &Output::Indices(u32::from_bytes(&indices)), CHECKED_ROWS)
         }
     })
 }

@@ -82,7 +82,8 @@ impl StepTable {
 #[derive(Clone, Debug)]
 pub struct StepWords(Tensor<1, Int>);
 
-/// Divides elements by `keep` with that probability, else zeroes them. Differentiable.
+/// Multiplies elements by `1 / keep`, in f32, with probability `keep`, else zeroes them.
+/// Differentiable.
 ///
 /// Any shape. The seed in `words`, the number of the `call` in its step and an element's place
 /// decide, on every backend alike. One launch; the gradient, another, stores no mask. Panics unless
@@ -95,7 +96,7 @@ pub fn dropout<const D: usize>(x: Tensor<D>, words: &StepWords, keep: f32, call:
 
 /// [`adam_step`](crate::dense::adam_step) in place, with rate and epsilon from `words`.
 ///
-/// On GPUs, parameter and moments keep their buffers, whoever else holds them: copy what must stay,
+/// On GPUs, parameter and moments keep their buffers if contiguous, whoever else holds them: copy what must stay,
 /// and let none be a clone of another.
 pub fn adam_step_in_place<const D: usize>(
     x: Tensor<D>,

@@ -227,9 +227,9 @@ mod tests {
     #[rstest]
     #[case(|parts: &mut Parts| parts.graphs.clear(), "0 graphs of 2 features")]
     #[case(|parts: &mut Parts| parts.feature_width = 0, "3 graphs of 0 features")]
-    #[case(|parts: &mut Parts| drop(parts.features.pop()), "5 feature values for 3 nodes of 2")]
+    #[case(|parts: &mut Parts| parts.features.truncate(5), "5 feature values for 3 nodes of 2")]
     #[case(|parts: &mut Parts| parts.features[3] = f32::NAN, "feature 1 of node 1 is not finite")]
-    #[case(|parts: &mut Parts| drop(parts.labels.pop()), "2 labels for 3 graphs")]
+    #[case(|parts: &mut Parts| parts.labels.truncate(2), "2 labels for 3 graphs")]
     #[case(|parts: &mut Parts| parts.labels[1] = 2, "graph 1 has class 2 of 2")]
     fn inconsistent_parts_are_refused(
         mut parts: GraphDatasetParts,

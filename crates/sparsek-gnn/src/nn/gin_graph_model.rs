@@ -222,7 +222,7 @@ mod tests {
         let alone = score(&[&path], x.clone());
         let other = Tensor::ones([1, 3], &device);
         let beside = score(&[&one, &path], Tensor::cat(vec![other, x.clone()], 0));
-        let beside = beside.slice([1..2]);
+        let beside = beside.narrow(0, 1, 1);
         // Old nodes 1, 2, 0 are the new nodes 0, 1, 2.
         let turned = score(&[&turned], rows([1, 2, 0]));
         for found in [beside, turned] {

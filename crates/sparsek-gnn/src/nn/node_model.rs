@@ -36,7 +36,8 @@ pub trait NodeModelConfig: Config + Clone + PartialEq {
     fn classes(&self) -> usize;
 
     /// Whether a captured step may repeat the model: its random numbers come from this crate's
-    /// layers only, and `forward` uploads nothing after its first calls. Default: no.
+    /// layers only, its state is parameters with buffers of their own, and `forward`, after its
+    /// first calls, neither uploads nor reads. Default: no.
     fn can_capture(&self) -> bool {
         false
     }

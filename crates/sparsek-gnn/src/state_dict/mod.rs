@@ -2,6 +2,7 @@
 //!
 //! [`load_state_dict`] reads what `torch.save` or `safetensors.torch.save_file` wrote from
 //! `model.state_dict()`. [`save_state_dict`] writes for `safetensors.torch.load_file`.
+//! [`load_state_dict_with`] and [`save_state_dict_with`] map to other names.
 //!
 //! Names, shapes and orientations are PyG's:
 //!

@@ -9,6 +9,8 @@
 //! Parameters, Adam's moments and the step's number change in place; [`StepTable`] has the numbers
 //! of each step.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use burn::{
     backend::{Backend, BackendGraph, Dispatch},
     module::{Module, ModuleMapper, Param},
@@ -34,10 +36,12 @@ enum Phase {
     Plain,
     /// The device prepares or records a graph.
     Open,
-    Recorded {
-        graph: BackendGraph<Dispatch>,
-        numbers: Tensor<1>,
-    },
+    Recorded(Box<Recorded>),
+}
+
+struct Recorded {
+    graph: BackendGraph<Dispatch>,
+    numbers: Tensor<1>,
 }
 
 impl Capture {
@@ -65,9 +69,9 @@ impl Capture {
             }
         }
         self.ran += 1;
-        if let Phase::Recorded { graph, numbers } = &self.phase {
-            replay(&self.device, graph)?;
-            return Ok((replicas, read(numbers.clone())?));
+        if let Phase::Recorded(recorded) = &self.phase {
+            replay(&self.device, &recorded.graph)?;
+            return Ok((replicas, read(recorded.numbers.clone())?));
         }
         let words = self.table.next_step();
         let (replicas, numbers) = with_step(words, time, || engine.measured_step(replicas, lr))?;
@@ -76,19 +80,20 @@ impl Capture {
             self.phase = Phase::Plain;
             let graph = graph.map_err(|error| failed(&error))?;
             replay(&self.device, &graph)?;
-            self.phase = Phase::Recorded { graph, numbers: numbers.clone() };
+            self.phase = Phase::Recorded(Box::new(Recorded { graph, numbers: numbers.clone() }));
         }
         Ok((replicas, read(numbers)?))
     }
 
     pub(super) fn is_recorded(&self) -> bool {
-        matches!(self.phase, Phase::Recorded { .. })
+        matches!(self.phase, Phase::Recorded(_))
     }
 
     fn close(&mut self) {
         if let Phase::Open = self.phase {
-            // Also ends what was prepared only.
-            drop(Dispatch::graph_stop_capture(self.device.as_dispatch()));
+            // Also ends what was prepared only. A device thread that panicked does so again.
+            let stop = || drop(Dispatch::graph_stop_capture(self.device.as_dispatch()));
+            let _ = catch_unwind(AssertUnwindSafe(stop));
             self.phase = Phase::Plain;
         }
     }

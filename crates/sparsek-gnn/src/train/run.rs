@@ -5,6 +5,7 @@ use burn::{
     tensor::Device,
 };
 use serde::{Serialize, de::DeserializeOwned};
+use sparsek::{io::memory, steps::StepRow};
 
 use super::{
     capture::{Capture, copied},
@@ -19,11 +20,16 @@ use super::{
     loss::NodeLoss,
     metric::NodeMetric,
     optimizer::{OptimizerConfig, adam_row},
+    precision::has_untrained,
     recipe::{Rates, Recipe},
     replicas::{Replicas, record},
     types::{EpochReport, Evaluation, Progress, TrainOutcome},
 };
-use crate::{datasets::NodeDataset, nn::NodeModelConfig, random};
+use crate::{
+    datasets::NodeDataset,
+    nn::{ModelError, NodeModelConfig},
+    random,
+};
 
 /// Trains without a checkpoint.
 pub fn train<C: NodeModelConfig>(
@@ -176,7 +182,8 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
     /// CUDA, ROCm and WebGPU devices have graphs; others run each epoch, to the same result. Random
     /// numbers differ from those of a run without capture. Running needs full batches, one device,
     /// full precision, Adam, the built-in loss, accuracy or micro-F1, and a model that
-    /// [can be captured](NodeModelConfig::can_capture).
+    /// [can be captured](NodeModelConfig::can_capture). Errors also if the device cannot record,
+    /// such as when other threads allocate on it.
     pub fn with_capture(mut self) -> Self {
         self.recipe.captures = true;
         self
@@ -256,6 +263,9 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
 
     /// Uploads dataset and model, with or without autodiff.
     pub fn start(&self, device: &Device) -> Result<Epochs<'a, C>, TrainError> {
+        if self.recipe.captures {
+            return Err(TrainError::Config("only whole runs are captured".to_string()));
+        }
         self.start_on(slice::from_ref(device), sum_over_devices)
     }
 
@@ -284,6 +294,7 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
             (epochs.replicas().devices().len() == 1, "one device"),
             (config.stored().is_none(), "full precision"),
             (recipe.optimizer.is_none() && recipe.clipping.is_none(), "Adam without clipping"),
+            (!has_untrained(epochs.model()), "a model whose parameters are all trained"),
             (recipe.loss.is_none(), "the built-in loss"),
             (!epochs.engine.reads_logits(), "accuracy or micro-F1"),
             (self.model.can_capture(), "a model that allows it"),
@@ -291,6 +302,10 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
         if let Some((_, need)) = needs.into_iter().find(|(met, _)| !met) {
             return Err(TrainError::Config(format!("capture needs {need}")));
         }
+        let left = config.epochs.saturating_sub(epochs.done);
+        let bytes = memory::product(&[left, size_of::<StepRow>()]);
+        let checked = memory::check(format_args!("numbers of {left} epochs"), bytes);
+        checked.map_err(ModelError::from)?;
         let mut rates = Rates::new(config, recipe, epochs.done)?;
         let row = |epoch| adam_row(rates.next(), epoch, random::nth(config.seed, epoch as u64));
         let rows: Vec<_> = (epochs.done + 1..=config.epochs).map(row).collect();

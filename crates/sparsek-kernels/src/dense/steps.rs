@@ -13,13 +13,15 @@ use super::{
     types::DenseRows,
 };
 use crate::{
-    device::{require_dtype, rounded_accumulator},
+    device::rounded_accumulator,
     error::KernelError,
     hash::mix,
     launch::{Grid, allocate, argument},
 };
 
 pub(super) const WORD: ElemType = ElemType::UInt(UIntKind::U32);
+
+const MAX_STEPS: usize = u32::MAX as usize / STEP_WORDS;
 
 /// Copies the row at `counter` out of `[rows, 4]` words, then adds 1 to `counter` in place. Repeats
 /// the last row beyond the end.
@@ -29,6 +31,13 @@ pub fn next_step(
     rows: usize,
     counter: &Handle,
 ) -> Result<Handle, KernelError> {
+    if rows == 0 {
+        let (name, needed, found) = ("table of steps", STEP_WORDS, 0);
+        return Err(KernelError::BufferTooShort { name, needed, found });
+    }
+    if rows > MAX_STEPS {
+        return Err(KernelError::TooManyRows { rows, limit: MAX_STEPS });
+    }
     let words = allocate(client, "words of a step", STEP_WORDS, WORD)?;
     // SAFETY: `argument` checks lengths.
     unsafe {
@@ -56,7 +65,7 @@ fn next_step_kernel(table: &[u32], counter: &mut [u32], words: &mut [u32], rows:
     counter[0] = step + 1;
 }
 
-/// Divides elements by `keep` with that probability, else zeroes them.
+/// Multiplies elements by `1 / keep` with probability `keep`, else zeroes them.
 ///
 /// [`DropoutMask`](super::DropoutMask) decides, by the seed in `words` and the call's number in its
 /// step. The same arguments give the gradient from the upstream.
@@ -67,7 +76,6 @@ pub fn dropout(
     keep: f32,
     call: u32,
 ) -> Result<Handle, KernelError> {
-    require_dtype(client, x.dtype)?;
     let wide = rounded_accumulator(client, x.dtype)?;
     let elements = x.elements();
     let output = allocate(client, "output of dropout", elements, x.dtype)?;

@@ -1,7 +1,8 @@
 //! The k greatest or least elements along a dimension.
 //!
 //! Functions panic with their name and a [`TopkError`] if arguments do not fit; `try_` forms return
-//! it before any launch.
+//! it before any launch. [`topk_sharded`] and [`TopkStream`] have their own errors. Gradients reach
+//! selected values; indices have none.
 
 mod error;
 mod extension;

@@ -1,7 +1,6 @@
 //! Cross-validation of a graph classifier.
 use std::{fs::OpenOptions, io::Write, ops::ControlFlow, slice};
 
-use burn::module::Module;
 use serde::Serialize;
 use sparsek_examples::{
     backend::{self, Backend},
@@ -31,7 +30,6 @@ struct FoldSummary<'a> {
     seed: u64,
     fold: usize,
     folds: usize,
-    parameters: usize,
     epochs: usize,
     best_epoch: usize,
     test: f64,
@@ -65,12 +63,12 @@ pub fn graphs(args: &GraphsArgs) -> Done {
         folds.len()
     );
     stop::watch();
-    let mut rows = Vec::new();
+    let (mut rows, mut ended) = (Vec::new(), Ended::Whole);
     for model in &models {
-        let Some((histories, parameters)) = train_folds(&config, model, &data, &folds, &backend)?
-        else {
-            note!("interrupted; finished rows are in the log");
-            return Ok(Ended::Interrupted);
+        let Some(histories) = train_folds(&config, model, &data, &folds, &backend)? else {
+            note!("interrupted in the folds of {}", model.activation);
+            ended = Ended::Interrupted;
+            break;
         };
         let found = CrossValidation::new(&histories).ok_or("no epoch ran")?;
         if let Some(file) = &args.log {
@@ -87,7 +85,6 @@ pub fn graphs(args: &GraphsArgs) -> Done {
                     seed: args.seed,
                     fold,
                     folds: folds.len(),
-                    parameters,
                     epochs: args.epochs,
                     best_epoch: found.epoch,
                     test: history[found.epoch - 1].test,
@@ -110,7 +107,7 @@ pub fn graphs(args: &GraphsArgs) -> Done {
         let CrossValidation { epoch, mean, deviation } = found;
         say!("| {activation} | {mean:.4} ± {deviation:.4} | {epoch} | {ms:.1} |");
     }
-    Ok(Ended::Whole)
+    Ok(ended)
 }
 
 fn model(args: &GraphsArgs, activation: Activation, data: &GraphDataset) -> GinGraphModelConfig {
@@ -121,15 +118,15 @@ fn model(args: &GraphsArgs, activation: Activation, data: &GraphDataset) -> GinG
         .with_dropout(args.dropout)
 }
 
-/// Epochs of each fold, and the model's parameters; none if interrupted.
+/// Epochs of each fold; none if interrupted.
 fn train_folds(
     config: &GraphTrainConfig,
     model: &GinGraphModelConfig,
     data: &GraphDataset,
     folds: &[Fold],
     backend: &Backend,
-) -> Done<Option<(Vec<Vec<GraphEpoch>>, usize)>> {
-    let (mut histories, mut parameters) = (Vec::new(), 0);
+) -> Done<Option<Vec<Vec<GraphEpoch>>>> {
+    let mut histories = Vec::new();
     for (number, fold) in (1..).zip(folds) {
         let each = &mut |_: &GraphEpoch| {
             Ok(match stop::asked() {
@@ -151,10 +148,9 @@ fn train_folds(
             last.epoch,
             median_ms(&outcome.history)
         );
-        parameters = outcome.model.num_params();
         histories.push(outcome.history);
     }
-    Ok(Some((histories, parameters)))
+    Ok(Some(histories))
 }
 
 fn configuration(

@@ -79,4 +79,9 @@ fn unfit_runs_are_not_captured(device: Device, #[from(karate_club)] data: NodeDa
     ] {
         assert_eq!(found, format!("capture needs {need}"));
     }
+    let started = Trainer::new(&config, &model, &data).unwrap().with_capture().start(&device);
+    assert!(started.err().unwrap().to_string().contains("only whole runs are captured"));
+    let endless = config.with_epochs(usize::MAX);
+    let error = refused(&endless, &run);
+    assert!(error.contains("numbers of 18446744073709551615 epochs"), "{error}");
 }

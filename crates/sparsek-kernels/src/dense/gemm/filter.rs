@@ -85,7 +85,8 @@ fn refusal(client: &Client, x: &PitchedRows, weight: &Weight, capacity: usize) -
 /// Lists, for each row of `x`, the columns where `x · weight + bias` is at most the row's limit.
 ///
 /// `bias`: f32 `[outputs]`, `limits`: f32 `[rows]`; a NaN limit lists none. Products round as
-/// [`product`](crate::dense::product()) with TF32. Counts and complete lists are deterministic.
+/// [`product`](crate::dense::product()) with TF32. Counts and complete lists are deterministic, but
+/// for their order.
 ///
 /// Fails for shapes that differ, and unless [`filters_columns`].
 pub fn filtered_columns(

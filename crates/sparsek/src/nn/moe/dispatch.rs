@@ -61,7 +61,7 @@ impl MoeDispatch {
         Self::limited(experts, count, capacity, order, true)
     }
 
-    /// Uses the greatest count as capacity: drops nothing.
+    /// Uses the greatest count, which the host reads, as capacity: drops nothing.
     pub fn padded(experts: &Tensor<2, Int>, count: usize) -> Self {
         let order = Order::new(experts, count);
         let greatest = match count {
