@@ -96,8 +96,8 @@ pub fn dropout<const D: usize>(x: Tensor<D>, words: &StepWords, keep: f32, call:
 
 /// [`adam_step`](crate::dense::adam_step) in place, with rate and epsilon from `words`.
 ///
-/// On GPUs, parameter and moments keep their buffers if contiguous, whoever else holds them: copy what must stay,
-/// and let none be a clone of another.
+/// On GPUs, parameter and moments, if contiguous, keep their buffers, whoever else holds them: copy
+/// what must stay, and let none be a clone of another.
 pub fn adam_step_in_place<const D: usize>(
     x: Tensor<D>,
     gradient: Tensor<D>,

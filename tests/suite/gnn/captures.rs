@@ -115,8 +115,8 @@ impl NodeModel for Propagated {
     }
 }
 
-/// Twelve epochs, of which a graph repeats all after the third, equal those of runs of three epochs,
-/// which are too short for a graph.
+/// Twelve epochs, of which a graph repeats all after the third, equal those of runs of three
+/// epochs, which are too short for a graph.
 fn agree<C: NodeModelConfig>(
     backend: &Backend,
     data: &NodeDataset,
