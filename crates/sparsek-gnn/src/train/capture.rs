@@ -18,7 +18,9 @@ use burn::{
 };
 use sparsek::steps::{StepRow, StepTable};
 
-use super::{data::read, engine::Engine, error::TrainError, replicas::Replicas};
+use super::{
+    data::read, engine::Engine, error::TrainError, precision::has_untrained, replicas::Replicas,
+};
 use crate::{nn::NodeModel, step::with_step};
 
 /// Fusion allocates as in later runs from the second on.
@@ -60,6 +62,11 @@ impl Capture {
         let device = self.device.as_dispatch();
         if self.ran == 0 && Dispatch::graph_prepare(device).is_ok() {
             self.phase = Phase::Open;
+        }
+        // Not earlier: the first epoch draws parameters when it reads them.
+        if self.ran == 1 && has_untrained(replicas.model()) {
+            let reason = "capture needs a model whose parameters are all trained";
+            return Err(TrainError::Config(reason.to_string()));
         }
         let mut records = false;
         if self.ran == WARM_UP && matches!(self.phase, Phase::Open) {

@@ -65,6 +65,10 @@ impl<C: NodeModelConfig> Epochs<'_, C> {
         };
         self.done += 1;
         let replicas = self.replicas.take().expect(KEPT);
+        if !capture.is_recorded() {
+            // The first epoch draws parameters.
+            seed_all(replicas.devices(), self.config.seed, self.done);
+        }
         let step = (self.rates.next(), self.done);
         let (replicas, numbers) = capture.epoch(&self.engine, replicas, step)?;
         self.replicas = Some(replicas);

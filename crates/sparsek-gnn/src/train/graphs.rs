@@ -122,7 +122,7 @@ pub struct GraphOutcome<M> {
 /// })
 /// .unwrap();
 /// let model = GinGraphModelConfig::new(1, 8, 2).with_activation(Activation::maxk(4));
-/// let config = GraphTrainConfig::new().with_epochs(20);
+/// let config = GraphTrainConfig::new().with_epochs(100);
 /// let folds = data.folds(2, 0).unwrap();
 /// let runs = folds.iter().map(|fold| {
 ///     let each = &mut |_: &_| Ok(ControlFlow::Continue(()));
