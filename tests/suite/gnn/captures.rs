@@ -74,7 +74,7 @@ struct PropagatedConfig {
     classes: usize,
 }
 
-/// Features plus a row per node, propagated along edges, some of which dropout drops.
+/// Features plus a row per node, propagated along edges; dropout drops some edges.
 #[derive(Module, Debug)]
 struct Propagated {
     rows: Param<Tensor<2>>,
@@ -115,8 +115,8 @@ impl NodeModel for Propagated {
     }
 }
 
-/// Twelve epochs, of which a graph repeats all after the third, equal those of runs of three
-/// epochs, which are too short for a graph.
+/// Twelve epochs, the last nine by a graph, equal those of runs of three epochs, which are too
+/// short for a graph.
 fn agree<C: NodeModelConfig>(
     backend: &Backend,
     data: &NodeDataset,
