@@ -49,12 +49,8 @@ impl TrainConfig {
         if self.patience == Some(0) {
             return bad("patience must be at least 1 epoch".to_string());
         }
-        if !(self.lr > 0.0 && self.lr.is_finite()) {
-            return bad(format!("learning rate {} is not a positive number", self.lr));
-        }
-        if !(self.weight_decay >= 0.0 && self.weight_decay.is_finite()) {
-            return bad(format!("weight decay {} is not at least 0", self.weight_decay));
-        }
+        check_positive("learning rate", self.lr)?;
+        check_weight_decay(self.weight_decay)?;
         self.batches.check()
     }
 
@@ -74,6 +70,20 @@ impl TrainConfig {
     /// Configured or default metric.
     pub fn metric_for(&self, data: &NodeDataset) -> Metric {
         self.metric.unwrap_or_else(|| Metric::default_for(data))
+    }
+}
+
+pub(super) fn check_positive(name: &str, value: f64) -> Result<(), TrainError> {
+    match value > 0.0 && value.is_finite() {
+        true => Ok(()),
+        false => Err(TrainError::Config(format!("{name} {value} is not a positive number"))),
+    }
+}
+
+pub(super) fn check_weight_decay(decay: f64) -> Result<(), TrainError> {
+    match decay >= 0.0 && decay.is_finite() {
+        true => Ok(()),
+        false => Err(TrainError::Config(format!("weight decay {decay} is not at least 0"))),
     }
 }
 

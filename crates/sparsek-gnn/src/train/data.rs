@@ -167,6 +167,20 @@ impl DeviceData {
     }
 }
 
+/// Features and classes of a model, and of its dataset.
+pub(super) fn check_sizes(
+    wanted: [usize; 2],
+    dataset: &str,
+    found: [usize; 2],
+) -> Result<(), TrainError> {
+    if wanted == found {
+        return Ok(());
+    }
+    let [model, found] = [wanted, found]
+        .map(|[features, classes]| format!("{features} features and {classes} classes"));
+    Err(TrainError::Mismatch { model, dataset: dataset.to_string(), found })
+}
+
 pub(super) fn check_memory(
     config: &TrainConfig,
     model: &impl NodeModelConfig,

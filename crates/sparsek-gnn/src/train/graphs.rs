@@ -12,7 +12,13 @@ use burn::{
 use rand::{SeedableRng, rngs::Xoshiro256PlusPlus, seq::SliceRandom};
 use serde::{Deserialize, Serialize};
 
-use super::{data::read, epochs::seed_all, error::TrainError, optimizer::adam};
+use super::{
+    config::{check_positive, check_weight_decay},
+    data::{check_sizes, read},
+    epochs::seed_all,
+    error::TrainError,
+    optimizer::adam,
+};
 use crate::{
     datasets::{Fold, GraphDataset},
     graph::GraphBatch,
@@ -48,19 +54,13 @@ pub struct GraphTrainConfig {
 impl GraphTrainConfig {
     /// Errors for values out of range.
     pub fn validate(&self) -> Result<(), TrainError> {
-        let bad = |reason: String| Err(TrainError::Config(reason));
         if self.epochs == 0 || self.decay_every == 0 || self.batch_graphs == 0 {
-            return bad("epochs, decay_every and batch_graphs must be at least 1".to_string());
+            let reason = "epochs, decay_every and batch_graphs must be at least 1";
+            return Err(TrainError::Config(reason.to_string()));
         }
-        for (name, value) in [("learning rate", self.lr), ("decay", self.decay)] {
-            if !(value > 0.0 && value.is_finite()) {
-                return bad(format!("{name} {value} is not a positive number"));
-            }
-        }
-        match self.weight_decay >= 0.0 && self.weight_decay.is_finite() {
-            true => Ok(()),
-            false => bad(format!("weight decay {} is not at least 0", self.weight_decay)),
-        }
+        check_positive("learning rate", self.lr)?;
+        check_positive("decay", self.decay)?;
+        check_weight_decay(self.weight_decay)
     }
 
     fn rate(&self, epoch: usize) -> f64 {
@@ -192,18 +192,12 @@ fn check_fit(
     data: &GraphDataset,
     fold: &Fold,
 ) -> Result<(), TrainError> {
-    let sizes = |features, classes| format!("{features} features and {classes} classes");
-    let (wanted, found) =
-        ((model.input_width(), model.classes()), (data.feature_width(), data.classes()));
-    let dataset = data.name().to_string();
-    if wanted != found {
-        let (model, found) = (sizes(wanted.0, wanted.1), sizes(found.0, found.1));
-        return Err(TrainError::Mismatch { model, dataset, found });
-    }
+    let wanted = [model.input_width(), model.classes()];
+    check_sizes(wanted, data.name(), [data.feature_width(), data.classes()])?;
     let graphs = data.graphs().len();
     for (split, list) in [("training", &fold.train), ("test", &fold.test)] {
         if list.is_empty() {
-            return Err(TrainError::EmptySplit { split, dataset });
+            return Err(TrainError::EmptySplit { split, dataset: data.name().to_string() });
         }
         if let Some(graph) = list.iter().find(|&&graph| graph as usize >= graphs) {
             let reason = format!("{split} graph {graph} is not below {graphs}");

@@ -11,7 +11,7 @@ use super::{
     capture::{Capture, copied},
     checkpoint::{CheckpointDir, RunId, SavedRun, best_of},
     config::{Batching, TrainConfig},
-    data::check_memory,
+    data::{check_memory, check_sizes},
     devices::{Sum, sum_over_devices},
     engine::Engine,
     epochs::{Epochs, seed_all},
@@ -489,17 +489,8 @@ fn check_fit(
     model: &impl NodeModelConfig,
     data: &NodeDataset,
 ) -> Result<(), TrainError> {
-    let sizes = |features, classes| format!("{features} features and {classes} classes");
-    let (wanted, found) =
-        ((model.input_width(), model.classes()), (data.feature_width(), data.classes()));
-    if wanted != found {
-        let dataset = data.name().to_string();
-        return Err(TrainError::Mismatch {
-            model: sizes(wanted.0, wanted.1),
-            dataset,
-            found: sizes(found.0, found.1),
-        });
-    }
+    let wanted = [model.input_width(), model.classes()];
+    check_sizes(wanted, data.name(), [data.feature_width(), data.classes()])?;
     for (split, list) in
         [("training", data.train()), ("validation", data.val()), ("test", data.test())]
     {

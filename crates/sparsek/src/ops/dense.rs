@@ -110,13 +110,13 @@ mod shapes {
 
     pub(super) fn stepped_in_place(
         x: &TensorSpec,
-        _gradient: &TensorSpec,
+        gradient: &TensorSpec,
         first: &TensorSpec,
         second: &TensorSpec,
         _words: &TensorSpec,
-        _factors: &AdamFactors,
+        factors: &AdamFactors,
     ) -> (TensorSpec, TensorSpec, TensorSpec) {
-        (x.clone(), first.clone(), second.clone())
+        stepped(x, gradient, first, second, factors)
     }
 
     pub(super) fn step(table: &TensorSpec, counter: &TensorSpec) -> (TensorSpec, TensorSpec) {

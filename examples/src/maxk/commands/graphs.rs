@@ -1,5 +1,5 @@
 //! Cross-validation of a graph classifier.
-use std::{fs::OpenOptions, io::Write, ops::ControlFlow, slice};
+use std::{fs::OpenOptions, io::Write, ops::ControlFlow, path::Path, slice};
 
 use serde::Serialize;
 use sparsek_examples::{
@@ -34,7 +34,7 @@ struct FoldSummary<'a> {
     best_epoch: usize,
     test: f64,
     ms_per_epoch: f64,
-    configuration: String,
+    configuration: &'a str,
 }
 
 /// Trains and tests on each fold, with ReLU and with MaxK.
@@ -72,31 +72,7 @@ pub fn graphs(args: &GraphsArgs) -> Done {
         };
         let found = CrossValidation::new(&histories).ok_or("no epoch ran")?;
         if let Some(file) = &args.log {
-            let mut lines = Vec::new();
-            for (fold, history) in histories.iter().enumerate() {
-                let summary = FoldSummary {
-                    summary: true,
-                    backend: backend.choice.to_string(),
-                    device: &backend.name,
-                    dataset: data.name(),
-                    model: "gin",
-                    metric: "accuracy",
-                    activation: model.activation.to_string(),
-                    seed: args.seed,
-                    fold,
-                    folds: folds.len(),
-                    epochs: args.epochs,
-                    best_epoch: found.epoch,
-                    test: history[found.epoch - 1].test,
-                    ms_per_epoch: median_ms(history),
-                    configuration: configuration(args, &config, model)?,
-                };
-                serde_json::to_writer(&mut lines, &summary)?;
-                lines.push(b'\n');
-            }
-            let opened = OpenOptions::new().create(true).append(true).open(file);
-            let written = opened.and_then(|mut file| file.write_all(&lines));
-            written.map_err(|error| named(file, error))?;
+            append(file, args, model, (&data, &backend), (&found, &histories))?;
         }
         let ms = median_ms(&histories.concat());
         rows.push((model.activation, found, ms));
@@ -151,6 +127,42 @@ fn train_folds(
         histories.push(outcome.history);
     }
     Ok(Some(histories))
+}
+
+/// Appends a line per fold.
+fn append(
+    file: &Path,
+    args: &GraphsArgs,
+    model: &GinGraphModelConfig,
+    (data, backend): (&GraphDataset, &Backend),
+    (found, histories): (&CrossValidation, &[Vec<GraphEpoch>]),
+) -> Done<()> {
+    let configuration = configuration(args, &args.training(), model)?;
+    let mut lines = Vec::new();
+    for (fold, history) in histories.iter().enumerate() {
+        let summary = FoldSummary {
+            summary: true,
+            backend: backend.choice.to_string(),
+            device: &backend.name,
+            dataset: data.name(),
+            model: "gin",
+            metric: "accuracy",
+            activation: model.activation.to_string(),
+            seed: args.seed,
+            fold,
+            folds: histories.len(),
+            epochs: args.epochs,
+            best_epoch: found.epoch,
+            test: history[found.epoch - 1].test,
+            ms_per_epoch: median_ms(history),
+            configuration: &configuration,
+        };
+        serde_json::to_writer(&mut lines, &summary)?;
+        lines.push(b'\n');
+    }
+    let opened = OpenOptions::new().create(true).append(true).open(file);
+    let written = opened.and_then(|mut file| file.write_all(&lines));
+    written.map_err(|error| named(file, error))
 }
 
 fn configuration(
