@@ -3,7 +3,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use burn::tensor::Device;
 use rstest::fixture;
 
-/// Test backend.
 #[fixture]
 pub fn device() -> Device {
     Device::flex()

@@ -1,4 +1,4 @@
-//! The step that a thread runs: dropout and Adam read its numbers on the device.
+//! A thread's step: dropout and Adam read its numbers on the device.
 
 use std::cell::RefCell;
 

@@ -56,7 +56,7 @@ pub(crate) fn is_llvmpipe(client: &Client) -> bool {
     client.properties().identity.name.contains("llvmpipe")
 }
 
-/// A power of two.
+/// Power of two.
 pub(crate) fn units_per_cube(client: &Client, wanted: u32) -> u32 {
     let most = client.properties().hardware.max_units_per_cube.max(1);
     let most = most.min(wanted);
@@ -76,7 +76,7 @@ pub(crate) fn require_dtype(client: &Client, dtype: ElemType) -> Result<(), Kern
     }
 }
 
-/// For kernels that hand over to the last cube.
+/// For kernels finished by their last cube.
 pub(crate) fn require_arrivals(client: &Client) -> Result<(), String> {
     if !client.features().device_memory_scope {
         return Err("cubes do not see what other cubes store".into());
@@ -84,7 +84,7 @@ pub(crate) fn require_arrivals(client: &Client) -> Result<(), String> {
     require_sums(client)
 }
 
-/// For kernels that add to u32 words of memory.
+/// For atomic adds to u32 words.
 pub(crate) fn require_sums(client: &Client) -> Result<(), String> {
     let word = Type::atomic(ElemType::UInt(UIntKind::U32));
     match client.properties().atomic_type_usage(word).contains(AtomicUsage::Add) {

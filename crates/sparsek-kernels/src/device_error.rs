@@ -7,7 +7,7 @@ use cubecl::{
 use crate::error::KernelError;
 
 impl KernelError {
-    /// Converts a read error: names the first failure of earlier launches.
+    /// Converts a read error: names the first failed launch.
     ///
     /// ```no_run
     /// # use sparsek_kernels::{KernelError, cubecl};

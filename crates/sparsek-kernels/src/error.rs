@@ -1,7 +1,7 @@
 #[cfg(feature = "kernels")]
 use cubecl::ir::ElemType;
 
-/// A refused request.
+/// Refused request.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KernelError {
@@ -13,7 +13,7 @@ pub enum KernelError {
         /// Row length.
         cols: usize,
     },
-    /// Rows are too long.
+    /// Row too long.
     #[error("rows of {cols} elements are longer than the limit of {limit}")]
     RowTooLong {
         /// Row length.
@@ -35,10 +35,10 @@ pub enum KernelError {
     Dtype {
         /// Dtype.
         dtype: ElemType,
-        /// Supported dtypes.
+        /// Supported.
         supported: &'static str,
     },
-    /// The device lacks a dtype.
+    /// Device lacks the dtype.
     #[cfg(feature = "kernels")]
     #[error("the device ({runtime}) has no {dtype}")]
     DtypeOnDevice {
@@ -129,11 +129,11 @@ pub enum KernelError {
     /// Rows beyond the matrix.
     #[error("rows {first} to {end} of a matrix of {rows}")]
     Rows {
-        /// First row.
+        /// First.
         first: usize,
         /// End, exclusive.
         end: usize,
-        /// Matrix rows.
+        /// Rows.
         rows: usize,
     },
     /// Matrices differ in dtype.
@@ -145,7 +145,7 @@ pub enum KernelError {
         /// Expected.
         expected: ElemType,
     },
-    /// Missing functions of a dtype.
+    /// Missing functions.
     #[cfg(feature = "kernels")]
     #[error("the device ({runtime}) has no {functions} of {dtype}")]
     Functions {
@@ -156,7 +156,7 @@ pub enum KernelError {
         /// Runtime.
         runtime: &'static str,
     },
-    /// A stream part ends within an element.
+    /// Stream part with a partial element.
     #[error("a part of {bytes} bytes is no whole number of elements of {size} bytes")]
     Part {
         /// Bytes.
@@ -172,7 +172,7 @@ pub enum KernelError {
         /// Reason.
         reason: String,
     },
-    /// `eps` is negative or not finite.
+    /// `eps` negative or not finite.
     #[error("precision eps = {eps} is not a finite number at or above 0")]
     Precision {
         /// `eps`.

@@ -17,7 +17,7 @@ pub(crate) struct Grid {
 }
 
 impl Grid {
-    /// Folds cubes into three dimensions; buffers have at most `elements`.
+    /// Folds cubes into three dimensions; buffers have ≤ `elements`.
     pub fn new(
         client: &Client,
         cubes: usize,

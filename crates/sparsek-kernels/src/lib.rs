@@ -1,7 +1,8 @@
 //! Selection and sparse kernels for CubeCL runtimes, without Burn.
 //!
 //! Functions take a [`cubecl::client::Client`] and buffer handles, check the request, choose a
-//! routine and launch it. `sparsek` wraps them for Burn.
+//! routine and launch it. Buffers are contiguous unless a request has strides or a pitch. `sparsek`
+//! wraps them for Burn.
 //!
 //! Errors: unsupported dtypes, too many entries, and buffers too short, too large or needing wider
 //! addresses. Functions list others.

@@ -21,9 +21,9 @@ use crate::{
 /// outputs]`.
 ///
 /// From 8192 rows of f32, GPUs use this crate's kernels: f32 sums, deterministic per device, never
-/// tuned. CUDA (TF32) rounds factors to 11 bits, Vulkan (bf16) to 16, GPUs without tensor cores not
-/// at all. Else Burn's product runs, which may round f32; from 4096 rows, its GPU weight gradient
-/// sums slices of at most 2048.
+/// tuned. Factors round to 11 bits on CUDA (TF32), 16 on Vulkan (bf16), and never without tensor
+/// cores. Else Burn's product runs, which may round f32; from 4096 rows, its GPU weight gradient
+/// sums slices of ≤ 2048.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -77,8 +77,7 @@ pub fn linear_added(
     ))
 }
 
-/// `x + bias`: `[rows, width]` and `[width]`. Differentiable; [`column_sums`] gives the bias's
-/// gradient.
+/// `x + bias`: `[rows, width]` and `[width]`. Differentiable, the bias by [`column_sums`].
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -115,8 +114,8 @@ fn check_linear(operation: &str, x: &Tensor<2>, weight: &Tensor<2>, bias: Option
 ///
 /// `x`: `[rows, inputs]` compressed, `weight`: `[inputs, outputs]`; result: `[rows, outputs]`.
 ///
-/// On Flex, and on GPUs if `inputs` is at least 64 k: deterministic, f32 sums of 16-bit floats, at
-/// k / `inputs` of the dense cost, also for gradients. Else GPUs add two passes over dense rows.
+/// On Flex, and GPUs if `inputs` ≥ 64 k: deterministic, f32 sums of 16-bit floats, at k / `inputs`
+/// of the dense cost, also for gradients. Else GPUs add two passes over dense rows.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -141,7 +140,7 @@ pub fn linear_compressed(x: &Compressed, weight: Tensor<2>) -> Tensor<2> {
     ))
 }
 
-/// `x · weightᵀ` at the columns of `kept`, whose values are not read.
+/// `x · weightᵀ` at the columns of `kept`, ignoring its values.
 ///
 /// `x`: `[rows, inputs]`, `weight`: `[width, inputs]`; `kept`, result: `[rows, width]` compressed.
 ///
@@ -228,8 +227,8 @@ pub fn column_sums(x: Tensor<2>) -> Tensor<1> {
 
 /// `scale · Σ -ln softmax(scores[i])[labels[i]]`, `[1]`.
 ///
-/// `scores`: `[rows, classes]`; `labels`: `[rows]`. Skips rows with negative labels, with gradient
-/// 0; labels of `classes` or more have no meaning. A `scale` of 1 / labeled rows gives the mean.
+/// `scores`: `[rows, classes]`; `labels`: `[rows]`. Skips negative labels, with gradient 0; labels
+/// ≥ `classes` have no meaning. A `scale` of 1 / labeled rows gives the mean.
 ///
 /// Differentiable in the scores; deterministic on GPUs. Forward takes a launch and one per factor
 /// of 128 rows, backward one. Sums in f32 (f64 for f64). Panics for f64 on wgpu.
@@ -280,10 +279,10 @@ fn check_labels(operation: &str, scores: &Tensor<2>, labels: &Tensor<1, Int>) {
     assert!(classes > 0, "{operation}: scores of no class");
 }
 
-/// Runs an Adam step (Kingma and Ba, ICLR 2015) in one launch.
+/// Runs an Adam step (Kingma and Ba, 2015) in one launch.
 ///
-/// Returns parameter and moments. Tensors share shape and dtype, outside autodiff. [`AdamFactors`]
-/// gives the formula. Deterministic; computes in f32 (f64 for f64).
+/// Returns parameter and moments, by [`AdamFactors`]. Tensors share shape and dtype, outside
+/// autodiff. Deterministic; computes in f32 (f64 for f64).
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};

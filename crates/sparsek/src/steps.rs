@@ -32,7 +32,7 @@ impl StepRow {
     }
 }
 
-/// Rows of coming steps, and the number of the next, on the device.
+/// Rows of coming steps, and the next's number, on the device.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -85,8 +85,8 @@ pub struct StepWords(Tensor<1, Int>);
 /// Multiplies elements by `1 / keep`, in f32, with probability `keep`, else zeroes them.
 /// Differentiable.
 ///
-/// Any shape. The seed in `words`, the number of the `call` in its step and an element's place
-/// decide, on every backend alike. One launch; the gradient, another, stores no mask. Panics unless
+/// Any shape. The seed in `words`, the `call`'s number in its step and an element's place decide,
+/// alike on every backend. One launch; the gradient, another, stores no mask. Panics unless
 /// 0 < `keep` ≤ 1.
 pub fn dropout<const D: usize>(x: Tensor<D>, words: &StepWords, keep: f32, call: u32) -> Tensor<D> {
     assert!(keep > 0.0 && keep <= 1.0, "dropout: keep is {keep}, not above 0 and at most 1");
@@ -96,8 +96,8 @@ pub fn dropout<const D: usize>(x: Tensor<D>, words: &StepWords, keep: f32, call:
 
 /// [`adam_step`](crate::dense::adam_step) in place, with rate and epsilon from `words`.
 ///
-/// On GPUs, parameter and moments, if contiguous, keep their buffers, whoever else holds them: copy
-/// what must stay, and let none be a clone of another.
+/// On GPUs, parameter and moments, if contiguous, keep their buffers, even if shared: copy what
+/// must stay, and let none be a clone of another.
 pub fn adam_step_in_place<const D: usize>(
     x: Tensor<D>,
     gradient: Tensor<D>,

@@ -21,7 +21,7 @@ const HINT: &str = "expected a folder with graph.npz (scipy.sparse.save_npz), fe
 /// - `graph.npz`: square, as `adj_full.npz` of [`graphsaint::load`](super::graphsaint::load).
 /// - `features.npy`: `[nodes, features]`.
 /// - `labels.npy`: classes, `[nodes]` or `[nodes, 1]`; or 0 and 1, `[nodes, classes]`.
-/// - `split.npz`: node ids `train`, `val`, `test`; else `seed` draws 60 : 20 : 20.
+/// - `split.npz`: node ids `train`, `val`, `test`; else `seed` draws 60:20:20.
 pub fn load(
     folder: impl AsRef<Path>,
     seed: u64,

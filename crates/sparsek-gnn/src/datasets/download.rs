@@ -1,6 +1,6 @@
 //! Checked downloads for [`npz::load`](super::npz::load), each from a fixed commit, of
 //! [Shchur et al., 2018](https://arxiv.org/abs/1811.05868) and
-//! [Platonov et al., ICLR 2023](https://arxiv.org/abs/2302.11640).
+//! [Platonov et al., 2023](https://arxiv.org/abs/2302.11640).
 
 use std::{
     fmt::Write,
@@ -68,7 +68,6 @@ const BY_HAND: [(&str, &str); 3] = [
     ("planetoid", "https://github.com/kimiyoung/planetoid/tree/master/data"),
 ];
 
-/// In bytes.
 const MOST: u64 = 1 << 30;
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -97,7 +96,7 @@ pub enum DownloadError {
         address: String,
         /// Reason.
         reason: String,
-        /// Target file.
+        /// File.
         file: PathBuf,
     },
     /// Wrong checksum.
@@ -107,7 +106,7 @@ pub enum DownloadError {
         address: String,
         /// Published checksum.
         wanted: String,
-        /// Received checksum.
+        /// Received.
         found: String,
     },
     /// Other existing file.
@@ -120,7 +119,7 @@ pub enum DownloadError {
         file: PathBuf,
         /// Published checksum.
         wanted: String,
-        /// Its checksum.
+        /// Found.
         found: String,
     },
     /// File error.
@@ -128,7 +127,7 @@ pub enum DownloadError {
     Io {
         /// File.
         file: PathBuf,
-        /// System error.
+        /// Cause.
         source: io::Error,
     },
 }

@@ -13,7 +13,7 @@ pub enum DatasetError {
     Io {
         /// File.
         file: PathBuf,
-        /// System error.
+        /// Cause.
         source: std::io::Error,
     },
     /// Malformed file.
@@ -37,7 +37,7 @@ pub enum DatasetError {
     Memory {
         /// File.
         file: PathBuf,
-        /// Memory error.
+        /// Reason.
         source: MemoryError,
     },
     /// Missing folder.

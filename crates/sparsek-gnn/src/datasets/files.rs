@@ -97,7 +97,6 @@ pub(super) fn open_npz<'a>(
     Npz::new(Watched::open(path, watch)?).map_err(bad(path))
 }
 
-/// In bytes.
 const MAX_LINE: usize = 1 << 20;
 
 pub(super) const NUMBERS: &str = "is not a list of comma-separated numbers";
@@ -179,7 +178,6 @@ impl<'a> Lines<'a> {
         Err(bad(&self.path)(error))
     }
 
-    /// Last line read.
     pub fn text(&self) -> &str {
         std::str::from_utf8(&self.line).unwrap_or_default().trim_end()
     }
@@ -196,7 +194,7 @@ impl<'a> Lines<'a> {
         self.fields(into, what)
     }
 
-    /// Appends numbers of the last line.
+    /// Appends the last line's numbers.
     pub fn fields<T: FromStr>(&self, into: &mut Vec<T>, what: &str) -> Result<(), DatasetError> {
         self.make_room(into, self.text().split(',').count())?;
         for field in self.text().split(',') {

@@ -11,13 +11,13 @@ pub struct GraphDatasetParts {
     pub name: String,
     /// Graphs.
     pub graphs: Vec<Graph>,
-    /// `[nodes of all graphs, feature_width]`, row-major, graph after graph.
+    /// `[nodes of all graphs, feature_width]`, row-major, by graph.
     pub features: Vec<f32>,
     /// Features per node.
     pub feature_width: usize,
     /// Class per graph.
     pub labels: Vec<u32>,
-    /// Number of classes.
+    /// Classes.
     pub classes: usize,
 }
 
@@ -49,11 +49,10 @@ pub struct GraphDatasetParts {
 #[derive(Clone, Debug)]
 pub struct GraphDataset {
     parts: GraphDatasetParts,
-    /// First node of each graph, then node count.
     offsets: Vec<usize>,
 }
 
-/// Graphs of one fold of a cross-validation, ascending.
+/// Graphs of one cross-validation fold, ascending.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fold {
     /// Training graphs.
@@ -133,7 +132,7 @@ impl GraphDataset {
         &self.parts.labels
     }
 
-    /// Number of classes.
+    /// Classes.
     pub fn classes(&self) -> usize {
         self.parts.classes
     }
@@ -154,8 +153,8 @@ impl GraphDataset {
         Ok((batch, Tensor::from_data(features, device)))
     }
 
-    /// Shuffles graphs into `count` folds of almost equal size, each with its share of every class.
-    /// Errors unless 2 ≤ `count` ≤ graphs.
+    /// Shuffles graphs into `count` folds of almost equal size, stratified by class. Errors unless
+    /// 2 ≤ `count` ≤ graphs.
     pub fn folds(&self, count: usize, seed: u64) -> Result<Vec<Fold>, DatasetError> {
         let graphs = self.parts.graphs.len();
         if !(2..=graphs).contains(&count) {

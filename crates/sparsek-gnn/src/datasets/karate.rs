@@ -91,7 +91,7 @@ const MR_HI: [u32; 17] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 16, 17, 19,
 
 /// Zachary's karate club (1977): 34 people, 78 friendships in both directions, two factions.
 ///
-/// Features are the identity. Leaders 0 and 33 and two people per faction train, four of each
+/// Features are the identity. Leaders 0 and 33 and two people per faction train, four each
 /// validate, the others test.
 ///
 /// ```

@@ -1,10 +1,10 @@
 //! Loaders and generators of node classification datasets; [`tu`] loads datasets of graphs.
 //!
 //! All stay within the [`sparsek::io::memory`] limit. Errors name file, line, array or tensor.
-//! Loaders refuse classes of 1024 or more if over half of the smaller ones are missing.
+//! Loaders refuse classes ≥ 1024 if over half of the smaller ones are missing.
 //!
-//! Pickled Planetoid files (`ind.cora.x`, …) are not read. PyG converts them for `tensors::load`
-//! (feature `state-dict`):
+//! PyG converts pickled Planetoid files (`ind.cora.x`, …) for `tensors::load` (feature
+//! `state-dict`):
 //!
 //! ```text
 //! python -c "import torch, torch_geometric as pyg

@@ -16,7 +16,7 @@ pub struct NodeDatasetParts {
     pub feature_width: usize,
     /// Labels.
     pub labels: Labels,
-    /// Number of classes.
+    /// Classes.
     pub classes: usize,
     /// Training nodes.
     pub train: Vec<u32>,
@@ -173,7 +173,7 @@ impl NodeDataset {
         Ok(self)
     }
 
-    /// Number of nodes.
+    /// Node count.
     pub fn nodes(&self) -> usize {
         self.parts.graph.nodes()
     }
@@ -230,7 +230,7 @@ impl NodeDataset {
         &self.parts.labels
     }
 
-    /// Number of classes.
+    /// Classes.
     pub fn classes(&self) -> usize {
         self.parts.classes
     }

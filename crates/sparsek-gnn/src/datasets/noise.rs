@@ -37,8 +37,8 @@ impl Noise {
             .saturating_add(memory::product(&[nodes, 16]))
     }
 
-    /// Adds normal features, uniform classes and a random 60 : 20 : 20 split, independent of
-    /// threads. Errors below 5 nodes, and without features or classes.
+    /// Adds normal features, uniform classes and a random 60:20:20 split, independent of threads.
+    /// Errors below 5 nodes, and without features or classes.
     ///
     /// ```
     /// use sparsek_gnn::datasets::{karate::karate_club, noise::Noise};

@@ -25,9 +25,9 @@ pub struct OgbOptions {
     pub split: Option<String>,
 }
 
-/// Loads an OGB folder, such as ogbn-arxiv (Hu et al., NeurIPS 2020).
+/// Loads an OGB folder, such as ogbn-arxiv (Hu et al., 2020).
 ///
-/// - `raw/num-node-list.csv.gz`: number of nodes.
+/// - `raw/num-node-list.csv.gz`: node count.
 /// - `raw/edge.csv.gz`: source and target per line; optional `raw/num-edge-list.csv.gz` counts
 ///   them.
 /// - `raw/node-feat.csv.gz`: features per line; else the mean of a node's edges in

@@ -29,7 +29,7 @@ pub struct PowerLawConfig {
     pub edges: usize,
     /// Degree decay, in (0, 1).
     pub power: f64,
-    /// Hub strength; at least 1.
+    /// Hub strength; ≥ 1.
     pub shift: f64,
     /// Features, classes and seed.
     pub noise: Noise,
@@ -165,7 +165,7 @@ impl PowerLawConfig {
 impl FromStr for PowerLawConfig {
     type Err = DatasetError;
 
-    /// Parses a size, as `reddit-size` or `reddit-size/100`.
+    /// Parses sizes such as `reddit-size/100`.
     fn from_str(text: &str) -> Result<Self, DatasetError> {
         let (name, parts) = text
             .split_once('/')

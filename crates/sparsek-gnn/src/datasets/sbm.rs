@@ -11,7 +11,7 @@ use super::{
 };
 use crate::graph::{Graph, MAX_SIZE};
 
-/// Stochastic block model; block sizes differ by at most one.
+/// Stochastic block model; block sizes differ by ≤ 1.
 ///
 /// Each of about `nodes · degree / 2` edges joins a node to its own block with probability
 /// `homophily`, else to another. Drops loops and repetitions. Features are standard normal noise

@@ -1,4 +1,4 @@
-//! Folders of the TUDataset collection, such as MUTAG.
+//! TUDataset folders, such as MUTAG.
 
 use std::{
     collections::BTreeSet,
@@ -23,23 +23,22 @@ const EDGES: &str = "_A.txt";
 
 const WHOLE: &str = "is not a list of comma-separated whole numbers";
 
-/// Features of nodes.
+/// Node features.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TuOptions {
     /// Puts `node_attributes` before the labels, as PyG's `use_node_attr`.
     pub attributes: bool,
-    /// Appends a one-hot code of the degree, as Xu et al. for graphs without labels.
+    /// Appends the degree's one-hot code, as Xu et al. for graphs without labels.
     pub degrees: bool,
 }
 
-/// Loads a folder of the TUDataset collection (Morris et al., 2020).
+/// Loads a TUDataset folder (Morris et al., 2020).
 ///
 /// `NAME_A.txt` names the dataset and lists an edge per line, `graph_indicator` the graph of each
 /// node, ascending from 1, and `graph_labels` a number per graph; classes are in its order.
 /// Features are one-hot codes of `node_labels`, a code per column; 1 without any.
 ///
-/// Repeated edges count once, loops are dropped, as in PyG. Edge labels and attributes are not
-/// read.
+/// Repeated edges count once, loops are dropped, as in PyG. Ignores edge labels and attributes.
 ///
 /// ```
 /// use sparsek_gnn::datasets::tu::{self, TuOptions};
@@ -159,7 +158,7 @@ fn check_rows(file: &Path, found: usize, nodes: usize) -> Result<(), DatasetErro
     }
 }
 
-/// First node of each graph, then node count; and node count.
+/// Graph offsets and node count.
 fn read_indicator(
     file: &Path,
     graphs: usize,
@@ -217,7 +216,7 @@ fn codes<'a>(values: impl Iterator<Item = &'a i64> + Clone) -> (Vec<u32>, usize)
 enum Columns {
     /// Row-major values, and columns.
     Values(Vec<f32>, usize),
-    /// Place of the 1 in each row, and columns.
+    /// Place of each row's 1, and columns.
     OneHot(Vec<u32>, usize),
 }
 
@@ -311,7 +310,7 @@ mod tests {
     #[rstest]
     fn attributes_come_first_and_degrees_last(folder: Folder) {
         let data = load(&folder, &TuOptions { attributes: true, degrees: true }).unwrap();
-        // Attribute, codes of two columns of labels, and of degrees 0 and 1.
+        // Attribute, codes of labels and degrees.
         assert_eq!(data.feature_width(), 1 + 5 + 2);
         assert_eq!(data.features(2)[..8], [3.0, 0.0, 1.0, 0.0, 1.0, 0.0, 0.0, 1.0]);
         assert_eq!(data.features(2)[8..], [4.0, 0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 0.0]);

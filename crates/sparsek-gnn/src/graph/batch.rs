@@ -69,12 +69,12 @@ impl GraphBatch {
         Self { inner: Arc::new(Inner { graph, offsets, readouts: Mutex::default() }) }
     }
 
-    /// The union.
+    /// Union.
     pub fn graph(&self) -> &Graph {
         &self.inner.graph
     }
 
-    /// Graph count, at least 1.
+    /// Graph count, ≥ 1.
     pub fn graphs(&self) -> usize {
         self.inner.offsets.len() - 1
     }

@@ -127,7 +127,7 @@ impl BipartiteGraph {
         self.inner.pattern.transpose().0.into()
     }
 
-    /// 1 / in-degree, or 0.
+    /// Inverse in-degree, or 0.
     pub fn mean_norm(&self) -> Vec<f64> {
         let inverse = |d| if d == 0 { 0.0 } else { f64::from(d).recip() };
         self.in_degrees().into_iter().map(inverse).collect()

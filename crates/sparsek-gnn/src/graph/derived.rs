@@ -25,7 +25,7 @@ impl Graph {
         made.clone().unwrap_or_else(|| self.clone())
     }
 
-    /// DropEdge (Rong et al., ICLR 2020), PyG's `dropout_edge`: drops edges at random, by seed.
+    /// DropEdge (Rong et al., 2020), PyG's `dropout_edge`: drops edges at random, by seed.
     /// `undirected` treats all edges between two nodes alike.
     ///
     /// Panics for a probability outside [0, 1].

@@ -15,7 +15,7 @@ pub enum GraphError {
     /// Ids would overflow.
     #[error("{nodes} nodes, but at most {MAX_SIZE} are supported")]
     TooManyNodes {
-        /// Nodes requested.
+        /// Nodes.
         nodes: usize,
     },
     /// Offsets would overflow.
@@ -24,19 +24,19 @@ pub enum GraphError {
     /// Node out of range.
     #[error("edge {edge} is ({source_id}, {target_id}), ids must be below {nodes}")]
     NodeOutOfRange {
-        /// Edge position.
+        /// Position.
         edge: usize,
         /// Source.
         source_id: u32,
         /// Target.
         target_id: u32,
-        /// Node count.
+        /// Nodes.
         nodes: usize,
     },
     /// End out of range.
     #[error("edge {edge} is ({source_id}, {target_id}), ids must be below {sources} and {targets}")]
     EdgeOutOfRange {
-        /// Edge position.
+        /// Position.
         edge: usize,
         /// Source.
         source_id: u32,
@@ -73,7 +73,7 @@ pub enum HeteroGraphError {
     /// Repeated node type.
     #[error("node type `{}` is listed twice", excerpt(name))]
     NodeTypeTwice {
-        /// Its name.
+        /// Name.
         name: String,
     },
     /// Repeated relation.
@@ -98,9 +98,9 @@ pub enum HeteroGraphError {
     Nodes {
         /// Relation.
         relation: Relation,
-        /// Counts found.
+        /// Found.
         found: [usize; 2],
-        /// Counts expected.
+        /// Expected.
         expected: [usize; 2],
     },
     /// Too many nodes.

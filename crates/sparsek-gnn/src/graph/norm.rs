@@ -1,7 +1,7 @@
 use super::types::{Graph, Norm};
 
 impl Graph {
-    /// 1 / in-degree, or 0.
+    /// Inverse in-degree, or 0.
     pub fn mean_norm(&self) -> Vec<f64> {
         self.inner.edges.mean_norm()
     }

@@ -38,7 +38,7 @@ pub(super) struct Inner {
 pub(super) struct Looped {
     /// `None` if unchanged.
     pub(super) graph: Option<Graph>,
-    /// Old position of each edge; for added loops, edge count + node.
+    /// Old position per edge; for added loops, edge count + node.
     pub(super) sources: Arc<Vec<u32>>,
 }
 

@@ -7,9 +7,9 @@ pub enum LinkError {
     /// Too few non-edges.
     #[error("{requested} negative pairs, but only {available} pairs have no edge")]
     TooFewNonEdges {
-        /// Pairs requested.
+        /// Requested.
         requested: usize,
-        /// Pairs available.
+        /// Available.
         available: u64,
     },
     /// Asymmetric undirected graph.
@@ -18,33 +18,33 @@ pub enum LinkError {
     /// Bad ratio.
     #[error("{name} {ratio} is not {expected}")]
     Ratio {
-        /// Which ratio.
+        /// Name.
         name: &'static str,
-        /// Requested ratio.
+        /// Ratio.
         ratio: f64,
-        /// Ratios allowed.
+        /// Allowed.
         expected: &'static str,
     },
     /// No training edges.
     #[error("none of {edges} edges is left for training")]
     NoTrainingEdges {
-        /// Edges to split.
+        /// Edges.
         edges: usize,
     },
     /// Pair out of range.
     #[error("pair {pair} is ({}, {}), ids must be below {nodes}", .ids.0, .ids.1)]
     NodeOutOfRange {
-        /// Pair position.
+        /// Position.
         pair: usize,
         /// Source and target.
         ids: (u32, u32),
-        /// Node count.
+        /// Nodes.
         nodes: usize,
     },
     /// More pairs than [`MAX_SIZE`](crate::graph::MAX_SIZE).
     #[error("{pairs} pairs, but at most {} are supported", crate::graph::MAX_SIZE)]
     TooManyPairs {
-        /// Pairs requested.
+        /// Pairs.
         pairs: usize,
     },
     /// Above the [`sparsek::io::memory`] limit.

@@ -50,7 +50,7 @@ pub fn negative_sampling(
     if count as u64 > available {
         return Err(LinkError::TooFewNonEdges { requested: count, available });
     }
-    // Rank, pair, and slot of a hash set at least 7/16 full.
+    // Rank, pair, and slot of a hash set ≥ 7/16 full.
     memory::check(format_args!("{count} negative pairs"), memory::product(&[count, 40]))?;
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut drawn = HashSet::with_capacity(count);

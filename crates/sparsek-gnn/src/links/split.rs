@@ -52,7 +52,7 @@ pub struct LinkSplit {
 /// Splits edges at random, by seed: PyG's `RandomLinkSplit`.
 ///
 /// Sets share neither positives nor negatives ([`negative_sampling`]). Repeated edges count once.
-/// Undirected graphs keep both directions; pairs list the lower node first.
+/// Undirected graphs keep both directions.
 ///
 /// O(nodes + edges log edges). Errors for bad ratios, no training edges, asymmetric undirected
 /// graphs, or too few non-edges.

@@ -22,7 +22,7 @@ pub enum Activation {
     MaxK {
         /// Kept per row.
         k: usize,
-        /// Selection method.
+        /// Method.
         method: Method,
     },
     /// max(x, 0).

@@ -37,7 +37,7 @@ impl AppnpConvConfig {
     }
 }
 
-/// PyG's `APPNP` (Gasteiger et al., ICLR 2019), personalized PageRank: `Z₀ = X`,
+/// PyG's `APPNP` (Gasteiger et al., 2019), personalized PageRank: `Z₀ = X`,
 /// `Zₖ₊₁ = (1 - α) Â Zₖ + α X`, result `Z_K`; Â is [`GcnConv`]'s matrix.
 ///
 /// ```

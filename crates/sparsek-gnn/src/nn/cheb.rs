@@ -40,7 +40,7 @@ impl ChebConvConfig {
     }
 }
 
-/// PyG's `ChebConv` (Defferrard et al., NeurIPS 2016), `sym`: `Y = Σ_{k<K} Z_k W_k + b`,
+/// PyG's `ChebConv` (Defferrard et al., 2016), `sym`: `Y = Σ_{k<K} Z_k W_k + b`,
 /// `Z₀ = X`, `Z₁ = L̂ X`, `Z_k = 2 L̂ Z_{k-1} - Z_{k-2}`, `L̂ = -D^{-1/2} A D^{-1/2}`.
 ///
 /// A omits loops, D counts outgoing edges; `lambda_max` is 2.

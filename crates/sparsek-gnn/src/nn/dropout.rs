@@ -1,4 +1,4 @@
-//! Dropout, drawn in parallel on Flex and from the numbers of a captured step.
+//! Dropout, drawn in parallel on Flex and from a captured step's numbers.
 
 use burn::{nn::Dropout, tensor::Tensor};
 use sparsek::steps;

@@ -7,7 +7,7 @@ pub enum ModelError {
     /// k exceeds the row width.
     #[error("k = {k} exceeds the row width {width}")]
     KAboveWidth {
-        /// Elements to keep.
+        /// k.
         k: usize,
         /// Row width.
         width: usize,
@@ -15,13 +15,13 @@ pub enum ModelError {
     /// Zero size.
     #[error("{name} must be at least 1")]
     Zero {
-        /// Which size.
+        /// Name.
         name: &'static str,
     },
     /// Dropout outside [0, 1).
     #[error("dropout {dropout} is not in [0, 1)")]
     Dropout {
-        /// Requested probability.
+        /// Dropout.
         dropout: f64,
     },
     /// Bad method or parameter.
@@ -30,16 +30,16 @@ pub enum ModelError {
         excerpt(text)
     )]
     Method {
-        /// Requested text.
+        /// Text.
         text: String,
     },
     /// Unknown activation.
     #[error("activation `{}` must be relu, elu or maxk:K:METHOD", excerpt(text))]
     Activation {
-        /// Requested text.
+        /// Text.
         text: String,
     },
-    /// Training state exceeds the [`sparsek::io::memory`] limit.
+    /// Above the [`sparsek::io::memory`] limit.
     #[error(transparent)]
     Memory(#[from] MemoryError),
 }

@@ -78,7 +78,7 @@ impl GatConvConfig {
     }
 }
 
-/// PyG's `GATConv` (Veličković et al., ICLR 2018). Per head, with `h = W x`:
+/// PyG's `GATConv` (Veličković et al., 2018). Per head, with `h = W x`:
 /// `y[i] = Σ_{j→i} α h[j] + b`,
 /// `α = softmax_j(LeakyReLU(a_s·h[j] + a_t·h[i] + a_e·W_e e))`.
 ///

@@ -86,7 +86,7 @@ impl GatV2ConvConfig {
     }
 }
 
-/// PyG's `GATv2Conv` (Brody et al., ICLR 2022). Per head: `l = W_l x + b_l`, `r = W_r x + b_r`,
+/// PyG's `GATv2Conv` (Brody et al., 2022). Per head: `l = W_l x + b_l`, `r = W_r x + b_r`,
 /// `y[i] = Σ_{j→i} α l[j] + b`, `α = softmax_j(a·LeakyReLU(l[j] + r[i] + W_e e))`.
 ///
 /// Loops and e as [`GatConv`](super::GatConv), but nodes rank neighbors by their own features too.

@@ -60,7 +60,7 @@ impl GcnConvConfig {
     }
 }
 
-/// PyG's `GCNConv` (Kipf and Welling, ICLR 2017): `y[i] = Σ_{e: j→i} w[e] c(i,j) W x[j] + b`,
+/// PyG's `GCNConv` (Kipf and Welling, 2017): `y[i] = Σ_{e: j→i} w[e] c(i,j) W x[j] + b`,
 /// with [`Norm`] c: `left`, `right` and `none` as in DGL's `GraphConv`.
 ///
 /// With self-loops, a node keeps its last loop and weight, or gets one.

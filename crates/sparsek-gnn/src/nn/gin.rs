@@ -51,7 +51,7 @@ impl GinConvConfig {
     }
 }
 
-/// PyG's `GINConv` (Xu et al., ICLR 2019): `y[i] = f((1 + ε) x[i] + Σ_{j→i} x[j])`, f a network
+/// PyG's `GINConv` (Xu et al., 2019): `y[i] = f((1 + ε) x[i] + Σ_{j→i} x[j])`, f a network
 /// or identity.
 ///
 /// ```

@@ -42,7 +42,7 @@ pub struct GinGraphModelConfig {
     pub train_eps: bool,
 }
 
-/// Graph isomorphism network for graphs (Xu et al., ICLR 2019).
+/// Graph isomorphism network for graphs (Xu et al., 2019).
 ///
 /// Layers: sum of neighbors → linear → batch norm → ReLU → linear → batch norm → activation. Scores
 /// add a linear map of each layer's pooled nodes, features first. MaxK is dense.
@@ -195,7 +195,7 @@ mod tests {
     ) {
         let config = config().with_layers(layers).with_train_eps(train_eps);
         let model = config.init(&device).unwrap();
-        // Burn also counts each norm's running mean and variance.
+        // Burn also counts running means and variances.
         let running = 4 * layers * config.d_hidden;
         assert_eq!(config.parameters(), (model.num_params() - running) as u128);
     }
@@ -223,7 +223,7 @@ mod tests {
         let other = Tensor::ones([1, 3], &device);
         let beside = score(&[&one, &path], Tensor::cat(vec![other, x.clone()], 0));
         let beside = beside.narrow(0, 1, 1);
-        // Old nodes 1, 2, 0 are the new nodes 0, 1, 2.
+        // New order: old nodes 1, 2, 0.
         let turned = score(&[&turned], rows([1, 2, 0]));
         for found in [beside, turned] {
             found.into_data().assert_approx_eq::<f32>(&alone.to_data(), Tolerance::default());

@@ -44,7 +44,7 @@ impl GraphConvConfig {
     }
 }
 
-/// PyG's `GraphConv` (Morris et al., AAAI 2019):
+/// PyG's `GraphConv` (Morris et al., 2019):
 /// `y[i] = W₁ x[i] + W₂·agg_{e: j→i} w[e] x[j] + b`.
 ///
 /// ```

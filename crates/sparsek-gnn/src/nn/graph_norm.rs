@@ -23,7 +23,7 @@ impl GraphNormConfig {
     }
 }
 
-/// PyG's `GraphNorm` (Cai et al., ICML 2021) of one graph. Per column: `c = x - α mean x`,
+/// PyG's `GraphNorm` (Cai et al., 2021) of one graph. Per column: `c = x - α mean x`,
 /// `y = γ c / √(mean c² + ε) + β`.
 ///
 /// ```

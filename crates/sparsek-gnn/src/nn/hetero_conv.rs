@@ -148,7 +148,7 @@ impl HeteroConvConfig {
     }
 }
 
-/// PyG's `HeteroConv` (Schlichtkrull et al., ESWC 2018):
+/// PyG's `HeteroConv` (Schlichtkrull et al., 2018):
 /// `y_t[i] = agg_{r=(s,·,t)} f_r(x_s, x_t)[i]`, relation r from type s to t.
 ///
 /// Skips relations that the graph lacks; omits types without results.

@@ -1,6 +1,6 @@
 use burn::{config::Config, tensor::Tensor};
 
-/// PyG's `JumpingKnowledge` (Xu et al., ICML 2018), `cat` and `max`.
+/// PyG's `JumpingKnowledge` (Xu et al., 2018), `cat` and `max`.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {

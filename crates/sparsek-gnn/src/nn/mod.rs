@@ -3,7 +3,7 @@
 //! PyG's layers keep its formulas and defaults, unless noted. Convolutions and pooling are
 //! deterministic, with gradients for features, weights and parameters; maxima and minima pass them
 //! to the first tie. Edge weights, in x's dtype, and features follow
-//! [`Graph::pattern`](crate::Graph::pattern). Layers panic for other shapes than documented.
+//! [`Graph::pattern`](crate::Graph::pattern). Layers panic for undocumented shapes.
 
 mod activation;
 pub mod aggregate;

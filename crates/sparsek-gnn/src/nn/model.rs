@@ -65,7 +65,7 @@ pub struct MaxKModelConfig {
     pub form: Representation,
 }
 
-/// MaxK-GNN as released (Peng et al., ASPLOS 2024).
+/// MaxK-GNN as released (Peng et al., 2024).
 ///
 /// - SAGE: lin_in → layers × [activation → dropout → [`SageConv`](super::SageConv) →
 ///   LayerNorm] → lin_out

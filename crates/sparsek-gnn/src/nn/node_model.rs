@@ -35,9 +35,9 @@ pub trait NodeModelConfig: Config + Clone + PartialEq {
     /// Classes.
     fn classes(&self) -> usize;
 
-    /// Whether a captured step may repeat the model: its random numbers come from this crate's
-    /// layers only, its state is parameters with buffers of their own, and `forward`, after its
-    /// first calls, neither uploads nor reads. Default: no.
+    /// Whether a captured step may repeat the model: only this crate's layers draw random numbers,
+    /// its state is parameters with own buffers, and `forward`, after its first calls, neither
+    /// uploads nor reads. Default: no.
     fn can_capture(&self) -> bool {
         false
     }

@@ -1,6 +1,6 @@
 use burn::{config::Config, tensor::Tensor};
 
-/// PyG's `PairNorm` (Zhao and Akoglu, ICLR 2020): with `c = x - mean x` over nodes,
+/// PyG's `PairNorm` (Zhao and Akoglu, 2020): with `c = x - mean x` over nodes,
 /// `y = s c / √(ε + mean_i ‖c[i]‖²)`, or individually `y[i] = s c[i] / (ε + ‖c[i]‖)`.
 ///
 /// Keeps total squared distances of nodes constant.

@@ -156,7 +156,7 @@ impl PnaConvConfig {
     }
 }
 
-/// PyG's `PNAConv` (Corso et al., NeurIPS 2020):
+/// PyG's `PNAConv` (Corso et al., 2020):
 /// `y[i] = W (f(x[i] ‖ s₁ a₁ ‖ s₁ a₂ ‖ …)) + b`, with aggregators a of messages
 /// `h(x[i] ‖ x[j] ‖ E e)` and scalers s.
 ///

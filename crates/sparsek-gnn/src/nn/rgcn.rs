@@ -53,7 +53,7 @@ impl RgcnConvConfig {
     }
 }
 
-/// PyG's `RGCNConv` (Schlichtkrull et al., ESWC 2018):
+/// PyG's `RGCNConv` (Schlichtkrull et al., 2018):
 /// `y[i] = W x[i] + Σ_r W_r agg_{j∈N_r(i)} x[j] + b`; with bases, `W_r = Σ_b c(r,b) V_b`. No
 /// block-diagonal weights.
 ///

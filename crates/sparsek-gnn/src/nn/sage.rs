@@ -54,7 +54,7 @@ impl SageConvConfig {
     }
 }
 
-/// PyG's `SAGEConv` (Hamilton et al., NeurIPS 2017):
+/// PyG's `SAGEConv` (Hamilton et al., 2017):
 /// `y[i] = W₁·agg_{j→i} x[j] + W₂ x[i] + b`.
 ///
 /// `project` aggregates `relu(W₃ x[j] + b₃)`; `normalize` divides by `max(‖y[i]‖, 1e-12)`.

@@ -46,7 +46,7 @@ pub(super) fn hop(width: usize, self_loops: bool, device: &Device) -> GcnConv {
     config.with_weight(false).with_bias(false).init(device)
 }
 
-/// PyG's `SGConv` (Wu et al., ICML 2019): `Y = Âᴷ X W + b`; Â is [`GcnConv`]'s matrix.
+/// PyG's `SGConv` (Wu et al., 2019): `Y = Âᴷ X W + b`; Â is [`GcnConv`]'s matrix.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {

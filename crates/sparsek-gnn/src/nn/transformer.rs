@@ -62,7 +62,7 @@ impl TransformerConvConfig {
     }
 }
 
-/// PyG's `TransformerConv` (Shi et al., IJCAI 2021), without `beta`. Per head:
+/// PyG's `TransformerConv` (Shi et al., 2021), without `beta`. Per head:
 /// `y[i] = W₁ x[i] + Σ_{j→i} α (W₂ x[j] + W₅ e)`,
 /// `α = softmax_j((W₃ x[i])·(W₄ x[j] + W₅ e) / √d_output)`; all W but W₅ have biases.
 ///

@@ -3,11 +3,11 @@ use rand::{RngExt, SeedableRng, rngs::Xoshiro256PlusPlus};
 use super::types::Batch;
 use crate::graph::Graph;
 
-/// Samples what seed nodes depend on (Hamilton et al., NeurIPS 2017).
+/// Samples what seed nodes depend on (Hamilton et al., 2017).
 ///
-/// Hop `h` takes at most `fanouts[h]` different incoming edges per node of the hop before,
-/// expanding nodes once. A model with a layer per fanout is exact in the seed rows when fanouts
-/// reach all degrees.
+/// Hop `h` takes ≤ `fanouts[h]` different incoming edges per node of the hop before, expanding
+/// nodes once. A model with a layer per fanout is exact in the seed rows when fanouts reach all
+/// degrees.
 ///
 /// ```
 /// use sparsek_gnn::{Graph, sampling::NeighborSampler};

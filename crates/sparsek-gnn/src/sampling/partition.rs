@@ -13,7 +13,7 @@ pub enum PartitionMethod {
 }
 
 /// Disjoint parts, equal in size up to one node. Clusters cut a breadth-first order, unlike METIS
-/// in Cluster-GCN (Chiang et al., KDD 2019).
+/// in Cluster-GCN (Chiang et al., 2019).
 ///
 /// ```
 /// use sparsek_gnn::{Graph, sampling::{PartitionMethod, Partition}};
@@ -44,7 +44,7 @@ impl Partition {
         Self { parts: (0..parts).map(part).collect() }
     }
 
-    /// Number of parts.
+    /// Part count.
     pub fn parts(&self) -> usize {
         self.parts.len()
     }

@@ -47,9 +47,9 @@ impl<'a> RandomWalk<'a> {
         Self { graph, length, bias: None }
     }
 
-    /// Biases steps as node2vec (Grover and Leskovec, KDD 2016): weight `1 / p` back, 1 to
-    /// neighbors of the previous node, else `1 / q`. Fastest with ascending neighbors. Panics
-    /// unless `p` and `q` are positive and finite.
+    /// Biases steps as node2vec (Grover and Leskovec, 2016): weight `1 / p` back, 1 to the previous
+    /// node's neighbors, else `1 / q`. Fastest with ascending neighbors. Panics unless `p` and `q`
+    /// are positive and finite.
     pub fn with_bias(self, p: f64, q: f64) -> Self {
         let valid = [p, q].iter().all(|x| x.is_finite() && *x > 0.0);
         assert!(valid, "p and q must be positive and finite, not {p} and {q}");
@@ -65,8 +65,8 @@ impl<'a> RandomWalk<'a> {
         Self { bias: Some(bias), ..self }
     }
 
-    /// Walks from each start: `[starts, length + 1]` node ids, start first. Panics when a start is
-    /// out of range.
+    /// Walks from each start: `[starts, length + 1]` node ids, start first. Panics for starts out
+    /// of range.
     pub fn walks(&self, starts: &[u32], seed: u64) -> Vec<u32> {
         let width = self.length + 1;
         let mut walks = vec![0; starts.len() * width];
@@ -80,7 +80,7 @@ impl<'a> RandomWalk<'a> {
     }
 
     /// Induces the graph of visited nodes, starts first, as GraphSAINT's walk sampler (Zeng et al.,
-    /// ICLR 2020). Panics when a start is out of range.
+    /// 2020). Panics for starts out of range.
     pub fn subgraph(&self, starts: &[u32], seed: u64) -> Batch {
         let mut seen = vec![false; self.graph.nodes()];
         let walks = self.walks(starts, seed);
@@ -119,7 +119,7 @@ impl<'a> RandomWalk<'a> {
 }
 
 impl Bias {
-    /// Rejection sampling; a return weight above 1 is a proposal of its own. Sums weights after
+    /// Rejection sampling; return weights above 1 are separate proposals. Sums weights after
     /// `max(neighbors, TRIES)` tries.
     fn draw(
         &self,

@@ -34,7 +34,6 @@ pub fn tensors(path: &Path) -> Option<Result<BTreeMap<String, burn_pack::Tensor>
     }
 }
 
-/// Tensors left.
 pub struct Reading<'a> {
     file: PathBuf,
     rename: Rename<'a>,
@@ -84,7 +83,6 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// Checked file.
 pub struct Matched {
     file: PathBuf,
 }
@@ -94,7 +92,6 @@ impl Matched {
         StateDictError::Read { file: self.file.clone(), reason }
     }
 
-    /// Checks and converts.
     pub fn data(
         &self,
         found: Found,
@@ -138,7 +135,6 @@ impl Matched {
     }
 }
 
-/// Unfinished file.
 pub struct Writing<'a> {
     file: PathBuf,
     rename: Rename<'a>,

@@ -2,7 +2,7 @@
 //!
 //! [`load_state_dict`] reads what `torch.save` or `safetensors.torch.save_file` wrote from
 //! `model.state_dict()`. [`save_state_dict`] writes for `safetensors.torch.load_file`.
-//! [`load_state_dict_with`] and [`save_state_dict_with`] map to other names.
+//! [`load_state_dict_with`] and [`save_state_dict_with`] map other names.
 //!
 //! Names, shapes and orientations are PyG's:
 //!
@@ -59,7 +59,7 @@ use self::{
     names::{Contents, Layout, Parameter},
 };
 
-/// Reads weights of PyG into a model. `path` ends in `.safetensors`, `.pt` or `.pth`. f64, f32, f16
+/// Reads PyG's weights into a model. `path` ends in `.safetensors`, `.pt` or `.pth`. f64, f32, f16
 /// and bf16 become the model's type. Errors when names or shapes differ.
 ///
 /// ```
@@ -94,7 +94,7 @@ pub fn load_state_dict<M: Module>(model: M, path: impl AsRef<Path>) -> Result<M,
     load_state_dict_with(model, path, str::to_string)
 }
 
-/// [`load_state_dict`] of a file with names `rename(name)`.
+/// [`load_state_dict`] with names `rename(name)`.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {

@@ -122,7 +122,7 @@ fn failed(error: &dyn std::fmt::Display) -> TrainError {
     TrainError::Device(format!("{error}; train without capture"))
 }
 
-/// A model that later steps do not change.
+/// Model unchanged by later steps.
 pub(super) fn copied<M: Module>(model: M, device: &Device) -> Result<M, TrainError> {
     let model = model.map(&mut Copier);
     device.flush().map_err(|error| TrainError::Device(error.to_string()))?;

@@ -21,7 +21,7 @@ pub struct TrainConfig {
     pub weight_decay: f64,
     /// Epochs without better validation before stopping.
     pub patience: Option<usize>,
-    /// Random seed.
+    /// Seed.
     #[config(default = 0)]
     pub seed: u64,
     /// Chooses the best epoch. Default: [`Metric::default_for`].

@@ -167,7 +167,6 @@ impl DeviceData {
     }
 }
 
-/// Features and classes of a model, and of its dataset.
 pub(super) fn check_sizes(
     wanted: [usize; 2],
     dataset: &str,
@@ -253,7 +252,7 @@ impl Splits {
         matches!(self.score, Score::Own(_) | Score::BuiltIn(Metric::RocAuc))
     }
 
-    /// The loss and counts, on the device.
+    /// Loss and counts.
     pub(super) fn numbers(
         &self,
         data: &DeviceData,
@@ -290,7 +289,7 @@ fn upload(values: Vec<f32>, shape: [usize; 2], device: &Device) -> Tensor<2> {
     Tensor::<1>::from_data(values, device).reshape(shape)
 }
 
-/// `[1]`, in a fixed order.
+/// `[1]`, in fixed order.
 fn sum(x: Tensor<2>) -> Tensor<1> {
     column_sums(column_sums(x).unsqueeze_dim(1))
 }

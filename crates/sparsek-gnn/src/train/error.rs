@@ -19,7 +19,7 @@ pub enum TrainError {
     Mismatch {
         /// Model sizes.
         model: String,
-        /// Dataset name.
+        /// Dataset.
         dataset: String,
         /// Dataset sizes.
         found: String,
@@ -29,7 +29,7 @@ pub enum TrainError {
     EmptySplit {
         /// Split.
         split: &'static str,
-        /// Dataset name.
+        /// Dataset.
         dataset: String,
     },
     /// Non-finite loss.

@@ -25,7 +25,7 @@ use crate::{
     nn::{GraphModel, GraphModelConfig},
 };
 
-/// Configures [`train_graphs`]; defaults of Xu et al., ICLR 2019.
+/// Configures [`train_graphs`]; defaults of Xu et al., 2019.
 #[derive(Config, Debug, PartialEq)]
 pub struct GraphTrainConfig {
     /// Epochs.
@@ -34,7 +34,7 @@ pub struct GraphTrainConfig {
     /// Adam's learning rate.
     #[config(default = 0.01)]
     pub lr: f64,
-    /// Factor of the learning rate.
+    /// Learning rate factor.
     #[config(default = 0.5)]
     pub decay: f64,
     /// Epochs between factors.
@@ -46,7 +46,7 @@ pub struct GraphTrainConfig {
     /// Graphs per step.
     #[config(default = 32)]
     pub batch_graphs: usize,
-    /// Random seed.
+    /// Seed.
     #[config(default = 0)]
     pub seed: u64,
 }
@@ -68,7 +68,7 @@ impl GraphTrainConfig {
     }
 }
 
-/// An epoch of [`train_graphs`].
+/// Epoch of [`train_graphs`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GraphEpoch {
     /// From 1.
@@ -236,7 +236,7 @@ impl Step {
     }
 }
 
-/// Test accuracy over folds, at the epoch with the greatest mean, the first of equals (Xu et al.).
+/// Test accuracy over folds, at the first epoch of greatest mean (Xu et al.).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CrossValidation {
     /// From 1.
@@ -275,7 +275,7 @@ mod tests {
 
     const RINGS: u32 = 24;
 
-    /// Rings of 4 to 9 nodes, of the first class with a chord.
+    /// Rings, of the first class with a chord.
     #[fixture]
     fn data() -> GraphDataset {
         let graph = |at: u32| {

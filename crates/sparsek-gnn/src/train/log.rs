@@ -18,7 +18,7 @@ pub struct RunSummary {
     pub summary: bool,
     /// Such as `flex`.
     pub backend: String,
-    /// Device name.
+    /// Device.
     pub device: String,
     /// Dataset.
     pub dataset: String,
@@ -32,7 +32,7 @@ pub struct RunSummary {
     pub hidden: usize,
     /// Layers.
     pub layers: usize,
-    /// Dropout probability.
+    /// Dropout.
     pub dropout: f64,
     /// Learning rate.
     pub lr: f64,
@@ -201,12 +201,10 @@ impl RunLog {
     }
 }
 
-/// In bytes.
 const MAX_LINE: u64 = 1 << 20;
 
 const BEGINNINGS: [&[u8]; 3] = [b"{\"run\":", b"{\"activation\":", b"{\"summary\":"];
 
-/// Skips truncated lines.
 fn read_lines(
     path: &Path,
     file: &File,

@@ -2,7 +2,7 @@
 //!
 //! [`train`] runs Adam and reports the test [`Metric`] of the best validation epoch.
 //! [`CheckpointDir`] makes it resumable; [`Trainer`] replaces its parts. [`train_graphs`]
-//! classifies whole graphs.
+//! classifies graphs.
 
 mod capture;
 mod checkpoint;

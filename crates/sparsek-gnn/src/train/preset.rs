@@ -25,7 +25,7 @@ pub struct PresetSettings {
     pub hidden: usize,
     /// Learning rate.
     pub lr: f64,
-    /// Dropout probability.
+    /// Dropout.
     pub dropout: f64,
     /// Epochs.
     pub epochs: usize,
@@ -40,7 +40,7 @@ impl Preset {
     pub const ALL: [Self; 5] =
         [Self::Reddit, Self::Flickr, Self::Yelp, Self::Products, Self::Proteins];
 
-    /// Settings of the authors' release (Peng et al., *MaxK-GNN*, ASPLOS 2024).
+    /// Settings of the authors' release (Peng et al., *MaxK-GNN*, 2024).
     ///
     /// ```
     /// use sparsek_gnn::{nn::Architecture, train::Preset};

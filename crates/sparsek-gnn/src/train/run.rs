@@ -52,9 +52,9 @@ pub fn train_on<C: NodeModelConfig>(
     Trainer::new(config, model, data)?.run_on(devices, progress)
 }
 
-/// A validated training run.
+/// Validated training run.
 ///
-/// Each epoch takes Adam steps (Kingma and Ba, ICLR 2015), one per batch, on the mean cross-entropy
+/// Each epoch takes Adam steps (Kingma and Ba, 2015), one per batch, on the mean cross-entropy
 /// of training nodes, binary for sets, then evaluates all nodes. Loss, optimizer, schedule,
 /// gradient clipping and metric can be replaced:
 ///
@@ -179,10 +179,10 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
     /// for the host. [`Trainer::run`] only.
     ///
     /// CUDA, ROCm and WebGPU devices have graphs; others run each epoch, to the same result. Random
-    /// numbers differ from those of a run without capture. Running needs full batches, one device,
-    /// full precision, Adam, the built-in loss, accuracy or micro-F1, and a model that
-    /// [can be captured](NodeModelConfig::can_capture). Errors also if the device cannot record,
-    /// such as when other threads allocate on it.
+    /// numbers differ from uncaptured runs. Running needs full batches, one device, full precision,
+    /// Adam, the built-in loss, accuracy or micro-F1, and a model that
+    /// [can be captured](NodeModelConfig::can_capture). Errors also if the device cannot record, as
+    /// when other threads allocate on it.
     pub fn with_capture(mut self) -> Self {
         self.recipe.captures = true;
         self

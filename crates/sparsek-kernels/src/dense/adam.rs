@@ -14,7 +14,7 @@ use crate::{
 
 /// Returns parameter and moments after a step, in one pass.
 ///
-/// Buffers are contiguous, of the parameter's size and dtype.
+/// Buffers have the parameter's size and dtype.
 pub fn adam_step(
     client: &Client,
     x: &DenseRows,
@@ -94,8 +94,8 @@ fn adam_kernel<E: Float, S: Float, N: Size>(
     next_second[ABSOLUTE_POS] = after.second;
 }
 
-/// Steps in place, whoever else holds the buffers, which must not overlap; rate and epsilon come
-/// from `words`, a row of [`next_step`](super::next_step).
+/// Steps in place, in shared buffers too; none may overlap. `words`, a row of
+/// [`next_step`](super::next_step), has rate and epsilon.
 pub fn adam_step_in_place(
     client: &Client,
     x: &DenseRows,
@@ -113,7 +113,7 @@ pub fn adam_step_in_place(
     let vector = x.vector(client, &[gradient, first, second]);
     let grid = Grid::elementwise(client, elements / vector, elements)?;
     let buffer = |handle, name| argument(handle, name, x.dtype, elements);
-    // SAFETY: `argument` checks lengths.
+    // SAFETY: lengths checked.
     unsafe {
         adam_in_place_kernel::launch_unchecked(
             client,

@@ -1,4 +1,4 @@
-//! A unit per row.
+//! Unit per row.
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
@@ -14,7 +14,7 @@ use crate::{
 pub struct ClassScores<'a> {
     /// `[rows, classes]`.
     pub scores: DenseRows<'a>,
-    /// Contiguous `[rows]`; negative labels exclude their rows.
+    /// `[rows]`; negative labels exclude their rows.
     pub labels: &'a Handle,
     /// i32 or i64.
     pub label_dtype: ElemType,
@@ -39,7 +39,7 @@ impl ClassScores<'_> {
 /// Computes `scale · Σ (ln Σ exp(scores[i]) - scores[i, labels[i]])` over labeled rows: `[1]` in
 /// the scores' dtype.
 ///
-/// Labels of at least `classes` give the largest loss. Errors: f64 on wgpu.
+/// Labels ≥ `classes` give the largest loss. Errors: f64 on wgpu.
 pub fn cross_entropy(
     client: &Client,
     request: &ClassScores,
@@ -72,7 +72,7 @@ pub fn cross_entropy(
     reduce_rows(client, &losses, wide, x.dtype)
 }
 
-/// Computes the gradient of [`cross_entropy`]: `[rows, classes]`, zero in unlabeled rows.
+/// Gradient of [`cross_entropy`]: `[rows, classes]`, zero in unlabeled rows.
 ///
 /// `upstream` is `[1]` in the scores' dtype. Errors: as [`cross_entropy`].
 pub fn cross_entropy_gradient(
@@ -109,8 +109,7 @@ pub fn cross_entropy_gradient(
     Ok(gradient)
 }
 
-/// Marks rows whose label has the greatest score, the first on ties: 1 or 0, `[rows]` in the
-/// scores' dtype.
+/// Marks rows whose label scores highest (first on ties): 1 or 0, `[rows]` in the scores' dtype.
 pub fn class_hits(client: &Client, request: &ClassScores) -> Result<Handle, KernelError> {
     let x = &request.scores;
     let wide = rounded_accumulator(client, x.dtype)?;

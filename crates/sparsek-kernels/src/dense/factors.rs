@@ -10,9 +10,9 @@ use cubecl::prelude::*;
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "kernels", derive(CubeType, CubeLaunch), expand(derive(Clone, Copy)))]
 pub struct AdamFactors {
-    /// Decay of the first moment.
+    /// First moment's decay.
     pub beta_1: f32,
-    /// Decay of the second moment.
+    /// Second moment's decay.
     pub beta_2: f32,
     /// L2 penalty.
     pub decay: f32,

@@ -1,4 +1,4 @@
-//! A plane or unit per row.
+//! Plane or unit per row.
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
@@ -18,7 +18,7 @@ use crate::{
 pub struct Normalized<'a> {
     /// Rows.
     pub x: DenseRows<'a>,
-    /// Factors: contiguous `[width]`.
+    /// Factors: `[width]`.
     pub gamma: &'a Handle,
     /// Added to the variance.
     pub epsilon: f32,
@@ -61,8 +61,7 @@ impl Normalized<'_> {
 
 /// Normalizes rows: `y = (x - mean) / sqrt(var + epsilon) * gamma + beta`.
 ///
-/// The variance is biased. `beta` is contiguous `[width]`, the result `[rows, width]`. Errors:
-/// planes that the device lacks.
+/// The variance is biased. `beta` is `[width]`, the result `[rows, width]`. Errors: missing planes.
 pub fn layer_norm(
     client: &Client,
     request: &Normalized,
@@ -99,9 +98,9 @@ pub fn layer_norm(
     Ok(output)
 }
 
-/// Computes gradients of [`layer_norm`]: `[rows, width]`, and `[2, width]` of gamma and beta.
+/// Gradients of [`layer_norm`]: `[rows, width]`, and `[2, width]` of gamma and beta.
 ///
-/// `upstream` is contiguous `[rows, width]`. Errors: as [`layer_norm`].
+/// `upstream` is `[rows, width]`. Errors as [`layer_norm`].
 pub fn layer_norm_gradient(
     client: &Client,
     request: &Normalized,

@@ -1,18 +1,17 @@
 use crate::hash::mixed;
 
-/// Words of a step's row.
+/// Words per step.
 pub const STEP_WORDS: usize = 4;
 
 /// 2^32 / the golden ratio.
 pub(super) const CALL_FACTOR: u32 = 0x9e37_79b9;
 
-/// The greatest kept word.
 pub(super) fn greatest_kept(keep: f32) -> u32 {
     let words = f64::from(keep) * (f64::from(u32::MAX) + 1.0);
     (words as u64).saturating_sub(1) as u32
 }
 
-/// Elements that dropout keeps, decided by a hash of their places; repeats after 2^32.
+/// Elements that dropout keeps, by a hash of their places; repeats after 2^32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DropoutMask {
     low: u32,

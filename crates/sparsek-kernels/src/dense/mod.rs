@@ -1,6 +1,6 @@
 //! Operations on dense rows: few columns, very many rows.
 //!
-//! Deterministic on a device, but for the order of `RowLists`. Sums are f32, or f64 for f64.
+//! Deterministic per device, but for `RowLists` order. Sums are f32, or f64 for f64.
 
 #[cfg(feature = "kernels")]
 mod adam;

@@ -1,6 +1,6 @@
-//! Numbers of a training step, read from memory: a captured launch repeats with new ones.
+//! A training step's numbers, read from memory: a captured launch repeats with new ones.
 //!
-//! A table has a row of four words per step: bits of Adam's rate and epsilon, and a seed.
+//! A step's row has four words: bits of Adam's rate and epsilon, and a seed.
 
 use cubecl::{
     ir::{ElemType, UIntKind},
@@ -23,8 +23,8 @@ pub(super) const WORD: ElemType = ElemType::UInt(UIntKind::U32);
 
 const MAX_STEPS: usize = u32::MAX as usize / STEP_WORDS;
 
-/// Copies the row at `counter` out of `[rows, 4]` words, then adds 1 to `counter` in place. Repeats
-/// the last row beyond the end.
+/// Copies row `counter` of `[rows, 4]` words, then increments `counter` in place. Past the end,
+/// repeats the last row.
 pub fn next_step(
     client: &Client,
     table: &Handle,
@@ -39,7 +39,7 @@ pub fn next_step(
         return Err(KernelError::TooManyRows { rows, limit: MAX_STEPS });
     }
     let words = allocate(client, "words of a step", STEP_WORDS, WORD)?;
-    // SAFETY: `argument` checks lengths.
+    // SAFETY: lengths checked.
     unsafe {
         next_step_kernel::launch_unchecked(
             client,
@@ -84,7 +84,7 @@ pub fn dropout(
     }
     let vector = x.vector(client, &[]);
     let grid = Grid::elementwise(client, elements / vector, elements)?;
-    // SAFETY: `argument` checks lengths.
+    // SAFETY: lengths checked.
     unsafe {
         dropout_kernel::launch_unchecked(
             client,

@@ -1,4 +1,4 @@
-//! Measured on an NVIDIA H200: `benches/records/`.
+//! Measured on H200: `benches/records/`.
 
 /// Rows per unit.
 pub(super) const RUN: usize = 128;
@@ -17,9 +17,9 @@ pub(super) const PRODUCT_ACROSS: usize = 128;
 pub(super) const PRODUCT_AHEAD: usize = 2;
 /// Matrix tiles in registers.
 pub(super) const PRODUCT_GROUP: usize = 4;
-/// Fours of the matrix in flight.
+/// Matrix fours in flight.
 pub(super) const MATRIX_FLIGHT: usize = 4;
-/// Sums within limits that a plane collects; lists get them from half on.
+/// Sums that a plane collects; lists get them from half on.
 pub(super) const FILTER_STAGED: usize = 128;
 
 // Inner products.

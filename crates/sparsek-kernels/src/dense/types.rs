@@ -62,7 +62,7 @@ impl PitchedRows<'_> {
         }
     }
 
-    /// The last load of a row may read padding.
+    /// A row's last load may read padding.
     pub(super) fn load_width(&self) -> usize {
         let (handle, size) = (self.rows.handle, self.rows.dtype.size());
         let held = handle.size_in_used() as usize / size;
@@ -82,7 +82,7 @@ pub(super) fn access_width(
     widths.into_iter().find(fits).unwrap_or(1)
 }
 
-/// A right factor.
+/// Right factor.
 #[derive(Clone, Copy, Debug)]
 pub struct Weight<'a> {
     /// f32.

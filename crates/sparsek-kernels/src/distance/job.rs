@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{error::KernelError, launch::argument};
 
-/// A checked request.
+/// Checked request.
 #[doc(hidden)]
 pub struct Job<'a> {
     pub(super) client: &'a Client,

@@ -33,7 +33,6 @@ pub trait Distance: Send + Sync + fmt::Debug {
     /// Evaluation strategy.
     fn strategy(&self) -> Strategy;
 
-    /// Prepares a matrix.
     #[doc(hidden)]
     #[cfg(feature = "kernels")]
     fn prepare(
@@ -43,7 +42,6 @@ pub trait Distance: Send + Sync + fmt::Debug {
         parameter: Parameter,
     ) -> Result<Prepared, KernelError>;
 
-    /// Runs a checked routine.
     #[doc(hidden)]
     #[cfg(feature = "kernels")]
     fn launch(&self, job: &Job, routine: Routine) -> Result<(), KernelError>;

@@ -90,7 +90,7 @@ use crate::{
     launch::allocate,
 };
 
-/// A matrix prepared for [`distances`](Self::distances).
+/// Matrix prepared for [`distances`](Self::distances).
 #[cfg(feature = "kernels")]
 pub struct Index {
     distance: &'static dyn Distance,

@@ -35,8 +35,6 @@ fn density(matrix: &Matrix) -> f64 {
     matrix.nnz as f64 / places
 }
 
-/// Chooses a routine.
-///
 /// Tensor cores need `compared`, the left matrix; register tiles look at its density. `whole`:
 /// density of the whole if `matrix` is a part: parts round alike.
 pub fn choose(

@@ -12,7 +12,7 @@ use crate::{
 /// Distances with a radius.
 #[derive(Clone, Copy, Debug)]
 pub struct Radius<'a> {
-    /// Contiguous `[rows, across]`.
+    /// `[rows, across]`.
     pub distances: &'a Handle,
     /// f32 or f64.
     pub dtype: ElemType,

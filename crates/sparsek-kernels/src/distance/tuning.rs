@@ -1,4 +1,4 @@
-//! Measured on an NVIDIA H200: `benches/records/`. Density: index entries / (rows · columns).
+//! Measured on H200: `benches/records/`. Density: index entries / (rows · columns).
 
 /// Least density, one pass.
 pub(super) const DENSE_ONE_PASS: f64 = 1.0 / 32.0;
@@ -39,7 +39,7 @@ pub(super) const TILE_ROWS_ONE_PASS: usize = 4;
 /// Must fit; else one row per lane.
 pub(super) const TILE_COLUMNS: usize = 256;
 pub(super) const TILE_CUBES: usize = 1024;
-/// Cost of filling, in rows.
+/// Filling cost, in rows.
 pub(super) const TILE_FILL_ROWS: usize = 16;
 pub(super) const TILE_STEP: u32 = 4;
 
@@ -49,7 +49,7 @@ pub(super) const REGISTER_TILE_ACROSS: usize = 4;
 /// At most; half for f64.
 pub(super) const REGISTER_TILE_DOWN: usize = 8;
 pub(super) const REGISTER_TILE_STEP: usize = 4;
-/// The first that fits.
+/// First that fits.
 pub(super) const REGISTER_TILE_DEPTHS: [usize; 3] = [32, 16, 8];
 pub(super) const REGISTER_TILE_READERS: usize = 8;
 
@@ -98,13 +98,13 @@ pub(super) const EXCLUDE_SELF_UNIT_EACH: usize = 64;
 pub(super) const HOST_LANES: usize = 32;
 /// Most rows · entries per pair of entries.
 pub(super) const HOST_DENSE_WORK: usize = 16;
-/// An L2 cache.
+/// L2 cache.
 pub(super) const HOST_DENSE_BYTES: usize = 1 << 21;
 /// Rows per batch.
 pub(super) const HOST_STRIPE: usize = 512;
 /// Rows per thread.
 pub(super) const HOST_STRIPE_PART: usize = 64;
-/// Planes of a tensor-core cube, and those across its left rows.
+/// Per cube, and across its left rows.
 pub(super) const TENSOR_CORE_PLANES: usize = 8;
 pub(super) const TENSOR_CORE_LEFT_PLANES: usize = 4;
 /// Of both matrices in f16, for tensor cores.

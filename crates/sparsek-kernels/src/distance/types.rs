@@ -1,7 +1,7 @@
 #[cfg(feature = "kernels")]
 use cubecl::{ir::ElemType, server::Handle};
 
-/// Device CSR matrix: contiguous, columns strictly ascending.
+/// Device CSR matrix: columns strictly ascending.
 #[cfg(feature = "kernels")]
 #[derive(Clone, Copy, Debug)]
 pub struct Matrix<'a> {
@@ -80,7 +80,7 @@ pub enum DenseForm {
         /// Root.
         root: bool,
     },
-    /// ½‖x−y‖², at most 2, of unit rows.
+    /// ½‖x−y‖² ≤ 2, of unit rows.
     Angle {
         /// Rows less their means.
         centered: bool,
@@ -89,7 +89,7 @@ pub enum DenseForm {
     Product,
 }
 
-/// A matrix with norms.
+/// Matrix with norms.
 #[cfg(feature = "kernels")]
 #[derive(Clone, Debug)]
 pub struct Prepared {

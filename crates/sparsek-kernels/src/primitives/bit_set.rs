@@ -256,7 +256,7 @@ impl ColumnBits {
         transpose(bits, team)
     }
 
-    /// With `cut`, only the first `end` of the row.
+    /// With `cut`, only the row's first `end`.
     pub fn list(&self, columns: &mut Shared<[u32]>, start: u32, end: u32, #[comptime] cut: bool) {
         let mut position = start + self.position;
         let end = start + end;

@@ -1,6 +1,6 @@
 use cubecl::prelude::*;
 
-/// The last row whose offset is at most `entry`.
+/// Last row with offset ≤ `entry`.
 #[cube]
 pub(crate) fn row_of(indptr: &[i32], rows: u32, entry: i32) -> u32 {
     let mut low = 0u32;
@@ -16,7 +16,7 @@ pub(crate) fn row_of(indptr: &[i32], rows: u32, entry: i32) -> u32 {
     low
 }
 
-/// The first place in `from..to` with at least `number`, else `to`.
+/// First place in `from..to` holding ≥ `number`, else `to`.
 #[cube]
 pub(crate) fn first_from(ascending: &[i32], from: i32, to: i32, number: i32) -> i32 {
     let mut low = from;

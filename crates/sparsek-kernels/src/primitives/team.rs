@@ -115,7 +115,7 @@ impl Team {
         sum
     }
 
-    /// Exclusive. All units of the cube must call it.
+    /// Exclusive. Every unit must call it.
     pub fn prefix_sum(&self, value: u32) -> u32 {
         let through = self.running_sum(value);
         let mut before = through - value;

@@ -5,12 +5,12 @@ use crate::{
     launch::{Grid, allocate, argument},
 };
 
-/// k elements of each row, by ascending column.
+/// k elements per row, by ascending column.
 #[derive(Clone, Copy, Debug)]
 pub struct Compressed<'a> {
-    /// Contiguous `[rows, k]` of `dtype`.
+    /// `[rows, k]` of `dtype`.
     pub values: &'a Handle,
-    /// Contiguous `[rows, k]`, below `width`, ascending per row.
+    /// `[rows, k]`, below `width`, ascending per row.
     pub columns: &'a Handle,
     /// f32, f64, f16 or bf16.
     pub dtype: ElemType,
@@ -38,7 +38,7 @@ impl<'a> Compressed<'a> {
 
 /// Computes `out[r, i] = source[r, columns[r, i]]`.
 ///
-/// `source` is contiguous `[rows, width]`, `columns` and the result `[rows, k]`.
+/// `source` is `[rows, width]`, `columns` and the result `[rows, k]`.
 pub fn gather_columns(
     client: &Client,
     source: &Handle,

@@ -11,8 +11,8 @@ use crate::{
 
 /// Computes `y[i] = max x[j]` over entries `(i, j)`, per column.
 ///
-/// Returns values and winning entries (`i32`), contiguous `[rows, width]`. `x` is contiguous
-/// `[cols, width]`, of dtypes as in [`spmm`](super::spmm).
+/// Returns values and winning entries (`i32`), `[rows, width]`. `x` is `[cols, width]`, of dtypes
+/// as in [`spmm`](super::spmm).
 ///
 /// The first of equal values wins. Empty rows give 0 and −1. NaN is unspecified.
 pub fn maximum(
@@ -51,8 +51,8 @@ pub fn maximum(
     Ok((values, winners))
 }
 
-/// Computes the gradient of [`maximum`]: `dx[j] = Σ dy[i]` over winning entries `(i, j)`,
-/// contiguous `[transposed.rows, width]`.
+/// Gradient of [`maximum`]: `dx[j] = Σ dy[i]` over winning entries `(i, j)`,
+/// `[transposed.rows, width]`.
 ///
 /// `entries` maps entries of `transposed` to the pattern's; `winners` is from [`maximum`];
 /// `upstream` has its shape.

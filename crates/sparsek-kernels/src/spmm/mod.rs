@@ -63,10 +63,10 @@ use forward::gather::Gather;
 #[cfg(feature = "kernels")]
 use plan::GradientRoutine;
 
-/// Multiplies with dense rows: contiguous `[rows, width]`.
+/// Multiplies with dense rows: `[rows, width]`.
 ///
-/// `x` is contiguous `[cols, width]` of `dtype`: f32, f64, f16 or bf16; the last two accumulate in
-/// f32. Scratch: up to 2 `width` sums per 128 to 1024 entries.
+/// `x` is `[cols, width]` of `dtype`: f32, f64, f16 or bf16; the last two accumulate in f32.
+/// Scratch: up to 2 `width` sums per 128 to 1024 entries.
 #[cfg(feature = "kernels")]
 pub fn spmm(
     client: &Client,
@@ -96,12 +96,12 @@ pub fn spmm_compressed(
     forward::compressed::launch(client, operand, x, sum, plan)
 }
 
-/// Computes the gradient of [`spmm_compressed`] at the selected elements of `x`: `[cols, k]`.
+/// Gradient of [`spmm_compressed`] at `x`'s selected elements: `[cols, k]`.
 ///
-/// `upstream` is contiguous `[rows, width]` in the dtype of `x`.
+/// `upstream` is `[rows, width]` in `x`'s dtype.
 ///
-/// Runs [`gradient_shared`] given column blocks, else [`gradient_two_pass`] if k / width < 1 / 4
-/// and `upstream` has at least 128 MiB, else [`gradient_gathered`]. Skips routines that cannot run.
+/// Runs [`gradient_shared`] given column blocks, else [`gradient_two_pass`] if 4 k < width and
+/// `upstream` has ≥ 128 MiB, else [`gradient_gathered`]. Skips routines that cannot run.
 #[cfg(feature = "kernels")]
 pub fn gradient(
     client: &Client,

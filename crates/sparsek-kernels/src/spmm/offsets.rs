@@ -9,7 +9,7 @@ use crate::{
 
 /// Finds row offsets by binary search: `[rows + 1]` `i32`.
 ///
-/// `ascending` has the row of each entry: contiguous `[nnz]` `i32` below `rows`.
+/// `ascending` has each entry's row: `[nnz]` `i32` below `rows`.
 pub fn row_offsets(
     client: &Client,
     ascending: &Handle,

@@ -13,7 +13,7 @@ use crate::{
 /// Most buffers without weights and factors.
 const BUFFERS: usize = 6;
 
-/// The matrix `a(i, j) = rows[i] w[e] cols[j]` for the entry `e = (i, j)`.
+/// Matrix `a(i, j) = rows[i] w[e] cols[j]` for entry `e = (i, j)`.
 #[derive(Clone, Copy, Debug)]
 pub struct Operand<'a> {
     /// Entries.

@@ -1,6 +1,6 @@
 //! Splits CSR entries into items: rows, or parts of long rows.
 //!
-//! Counts items by length, then places the longest first, so that planes of a cube finish together.
+//! Counts items by length, then places the longest first, so planes of a cube finish together.
 //! Atomics order similar lengths; no sum depends on it.
 
 use cubecl::{prelude::*, server::Handle};
@@ -20,7 +20,7 @@ use crate::{
 const BUCKETS: u32 = LENGTH_STEPS * 11 + 2;
 const COUNTERS: usize = 2;
 
-/// Work items of a matrix in device memory: [`partition_len`] i32.
+/// A matrix's work items in device memory: [`partition_len`] i32.
 ///
 /// Items: first entry, end, row, slot of the partial sum. Then cut rows: row, first slot, slots,
 /// padding.
@@ -37,7 +37,7 @@ impl Partition {
         Self { handle, rows, nnz }
     }
 
-    /// The buffer.
+    /// Buffer.
     pub fn handle(&self) -> &Handle {
         &self.handle
     }

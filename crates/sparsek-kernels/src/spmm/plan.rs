@@ -1,4 +1,4 @@
-//! Chooses the first row of each `match` that fits.
+//! Chooses each `match`'s first fitting row.
 
 use cubecl::{ir::ElemType, prelude::*};
 

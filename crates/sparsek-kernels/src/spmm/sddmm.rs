@@ -43,11 +43,11 @@ impl Right<'_> {
     }
 }
 
-/// Computes the weight gradient of [`spmm`](super::spmm):
-/// `out[e] = rows[i] cols[j] Σ left[i] right[j]` for entries `e = (i, j)`.
+/// Weight gradient of [`spmm`](super::spmm): `out[e] = rows[i] cols[j] Σ left[i] right[j]` for
+/// entries `e = (i, j)`.
 ///
-/// `left` is contiguous `[rows, width]`, `right` `[cols, width]`, both of `dtype`; returns `[nnz]`.
-/// Ignores weights.
+/// `left` is `[rows, width]`, `right` `[cols, width]`, both of `dtype`; returns `[nnz]`. Ignores
+/// weights.
 pub fn sddmm(
     client: &Client,
     operand: &Operand,

@@ -1,6 +1,6 @@
-//! Measured on an NVIDIA H200: `benches/records/`.
+//! Measured on H200: `benches/records/`.
 
-/// Most entries of an item.
+/// Most entries per item.
 pub(super) const MAX_PART: usize = 1024;
 pub(super) const MIN_PART: usize = 128;
 /// Items that occupy a GPU.
@@ -9,7 +9,7 @@ pub(super) const LENGTH_STEPS: u32 = 4;
 
 pub(super) const GATHER_FLIGHT: usize = 8;
 pub(super) const SLICE_BYTES: usize = 256;
-/// Selected columns of a slice.
+/// Selected columns per slice.
 pub(super) const SLICE_SELECTED: usize = 8;
 pub(super) const COMBINE_UNITS: usize = 1 << 18;
 
@@ -30,9 +30,9 @@ pub(super) const PLANE_TAIL: usize = 2;
 pub(super) const PACKED_MIN_BYTES: usize = 1 << 26;
 pub(super) const PACKED_MIN_ENTRIES: usize = 8;
 
-/// Dense gradient if k / width >= 1 / 8.
+/// Dense gradient if 8 k ≥ width.
 pub(super) const DENSE_GRADIENT_RATIO: usize = 8;
-/// Two passes if k / width < 1 / 4.
+/// Two passes if 4 k < width.
 pub(super) const TWO_PASS_RATIO: usize = 4;
 /// Least bytes of `upstream`.
 pub(super) const TWO_PASS_MIN_BYTES: usize = 1 << 27;
@@ -45,7 +45,7 @@ pub(super) const BLOCK_MIN_ENTRIES: usize = 24;
 pub(super) const MAX_BLOCKS: usize = 24;
 pub(super) const BLOCKS_MIN_NNZ: usize = 1 << 22;
 pub(super) const LIST_UNITS: u32 = 128;
-/// Units of a cube; greatest width.
+/// Units per cube; greatest width.
 pub(super) const SHARED_UNITS: u32 = 1024;
 pub(super) const CUBES_PER_BLOCK: usize = 128;
 pub(super) const BLOCK_FLIGHT: u32 = 2;

@@ -7,7 +7,7 @@ use crate::error::KernelError;
 /// Most entries: `i32` counts them, and past a row's end.
 pub const MAX_ENTRIES: usize = (1 << 31) - 4096;
 
-/// A CSR pattern: contiguous `i32`.
+/// CSR pattern: `i32`.
 #[cfg(feature = "kernels")]
 #[derive(Clone, Copy, Debug)]
 pub struct Csr<'a> {
@@ -42,13 +42,13 @@ pub(super) fn check_entries(entries: usize) -> Result<(), KernelError> {
 #[cfg(feature = "kernels")]
 #[derive(Clone, Copy, Debug)]
 pub struct Weights<'a> {
-    /// Contiguous, in the dense operand's dtype.
+    /// In the dense operand's dtype.
     pub values: &'a Handle,
-    /// Contiguous `i32`; the identity when absent.
+    /// `i32`; the identity when absent.
     pub entries: Option<&'a Handle>,
 }
 
-/// Row and column factors: contiguous f32, or f64 for f64.
+/// Row and column factors: f32, or f64 for f64.
 #[cfg(feature = "kernels")]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Scales<'a> {
@@ -61,11 +61,11 @@ pub struct Scales<'a> {
 /// Routines of [`spmm_compressed`](super::spmm_compressed).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Routine {
-    /// A plane per item, with sums in shared memory.
+    /// Plane per item, with sums in shared memory.
     Plane,
-    /// [`Routine::Plane`] on rows packed with columns: f32, at most 128 bytes.
+    /// [`Routine::Plane`] on rows packed with columns: f32, ≤ 128 bytes.
     Packed,
-    /// A unit per result element.
+    /// Unit per result element.
     Unit,
 }
 
@@ -73,7 +73,7 @@ pub enum Routine {
 pub const ROUTINES: [Routine; 3] = [Routine::Plane, Routine::Packed, Routine::Unit];
 
 impl Routine {
-    /// Returns the name.
+    /// Name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Plane => "plane",

@@ -25,11 +25,11 @@ use crate::{
 /// Candidates to draw from.
 #[derive(Clone, Copy, Debug)]
 pub struct Draw<'a> {
-    /// Logits: contiguous `[rows, k]`.
+    /// Logits: `[rows, k]`.
     pub values: &'a Handle,
     /// Float dtype of `values`.
     pub dtype: ElemType,
-    /// Tokens: contiguous `[rows, k]`.
+    /// Tokens: `[rows, k]`.
     pub tokens: &'a Handle,
     /// Index dtype: see [`topk`](super::topk).
     pub index: ElemType,
@@ -41,7 +41,7 @@ pub struct Draw<'a> {
     pub seed: [u32; 2],
     /// Rows.
     pub rows: usize,
-    /// Candidates per row, at least 1.
+    /// Candidates per row, ≥ 1.
     pub k: usize,
 }
 
@@ -51,13 +51,13 @@ pub fn draws_unsorted(client: &Client, k: usize) -> bool {
     units > 1 && k <= DRAW_RANKED.min(units * DRAW_ITEMS)
 }
 
-/// Draws a token per row: `[rows]`. Computes in f32, in a fixed order.
+/// Draws a token per row: `[rows]`. Computes in f32, in fixed order.
 ///
 /// The first candidate is always kept; others need a positive weight.
 ///
 /// # Panics
 ///
-/// Wrong number of settings, or unsorted candidates that are not [`draws_unsorted`].
+/// Wrong number of settings, or unsorted candidates unless [`draws_unsorted`].
 pub fn draw(client: &Client, request: &Draw) -> Result<Handle, KernelError> {
     let Draw { dtype, index, rows, k, settings, sorted, .. } = *request;
     assert!(settings.len() == 1 || settings.len() == rows, "{} settings", settings.len());
@@ -158,7 +158,7 @@ struct Prefix<T: Numeric> {
     total: T,
 }
 
-/// All units of the cube must call it.
+/// Every unit must call it.
 #[cube]
 fn prefix_sum<T: Numeric>(value: T, #[comptime] units: u32) -> Prefix<T> {
     let mut before = T::from_int(0);
@@ -315,7 +315,7 @@ impl<A: Float> DrawRow<A> {
             } else {
                 logit::<E, A>(values[self.start + place as usize], config.single)
             };
-            // Zeroes weights of infinities and NaN, which WGSL does not promise.
+            // Infinities and NaN weigh 0, which WGSL does not promise.
             let exponent = f32::cast_from(logit - self.greatest) / self.settings.temperature;
             if exponent > -200.0f32 {
                 weight = f32::exp(exponent);

@@ -1,4 +1,4 @@
-//! Row-wise top-k: the k greatest or least elements of each row.
+//! Row-wise top-k: each row's k greatest or least elements.
 //!
 //! Contract of every routine and runtime:
 //!
@@ -70,8 +70,8 @@ use crate::{device::column_dtype, error::KernelError, launch::allocate};
 ///
 /// - `plane` and `block` read the input once, `delegate` twice; `filter` and `sampled` once, and
 ///   again after a bad sample or for ties.
-/// - `cube` and `unit` read it twice and per search step: if exact, 4 to 8 on smooth data, at most
-///   138 (266 for 64-bit dtypes).
+/// - `cube` and `unit` read it twice and per search step: if exact, 4 to 8 on smooth data, ≤ 138
+///   (266 for 64-bit dtypes).
 /// - `filter` scratch: values and u32 columns of 4096 to 16,384 elements per row.
 /// - Few long rows go through [`topk_vector`] one by one.
 /// - Sorted: `plane` and `block` sort keys up to 32 bits, 16 elements per unit (k ≤ 128 for rows

@@ -23,7 +23,7 @@ pub enum Method {
     /// within `eps` times the greatest finite magnitude.
     Precision(f32),
     /// RTop-K's Algorithm 2: halves the interval `max_iter` times, then takes the first k elements
-    /// at or above its lower end.
+    /// ≥ its lower end.
     EarlyStop(u32),
 }
 
@@ -54,7 +54,7 @@ impl fmt::Display for Method {
      finite epsilon of at least 0"
 )]
 pub struct UnknownMethod {
-    /// The text.
+    /// Text.
     pub text: String,
 }
 
@@ -134,7 +134,7 @@ impl TopkOptions {
         Self { method, ..self }
     }
 
-    /// Checks `rows` rows of `cols` elements, at most `longest`.
+    /// Checks `rows` rows of `cols` elements, ≤ `longest`.
     ///
     /// Errors: [`KernelError::KTooLarge`], [`KernelError::RowTooLong`],
     /// [`KernelError::TooManyRows`] or [`KernelError::Precision`].

@@ -366,8 +366,8 @@ fn check_sampled(client: &Client, problem: &RowProblem) -> Result<(), String> {
     sampled_plan(client, problem).map(drop)
 }
 
-/// Halvings that can change the interval: floats span `2^(E + 2)`, normal ones at least
-/// `2^-(E + P)` apart: 279 for f32, 2100 for f64.
+/// Halvings that can change the interval: floats span `2^(E + 2)`, normal ones ≥ `2^-(E + P)`
+/// apart: 279 for f32, 2100 for f64.
 pub(crate) fn halvings(max_iter: u32, dtype: ElemType) -> u32 {
     let most = match dtype {
         ElemType::Float(_) if dtype.size() == 8 => 2_200,

@@ -12,7 +12,7 @@ use crate::{
 /// Columns to map; maps share their dtype.
 #[derive(Clone, Copy, Debug)]
 pub struct Remap<'a> {
-    /// Contiguous `[rows, k]`; missing indices (all bits set) stay.
+    /// `[rows, k]`; missing indices (all bits set) stay.
     pub indices: &'a Handle,
     /// i32, u32 or i64.
     pub index: ElemType,
@@ -29,11 +29,11 @@ pub struct Remap<'a> {
 /// Page table.
 #[derive(Clone, Copy, Debug)]
 pub struct Pages<'a> {
-    /// Contiguous `[rows, per_row]`.
+    /// `[rows, per_row]`.
     pub table: &'a Handle,
     /// Pages per row.
     pub per_row: usize,
-    /// Columns per page, at least 1.
+    /// Columns per page, ≥ 1.
     pub size: usize,
 }
 

@@ -15,11 +15,11 @@ use crate::{
 /// Values to scatter.
 #[derive(Clone, Debug)]
 pub struct Scatter<'a> {
-    /// Contiguous `[rows, k]`, or `[rows, cols]` if `dense`.
+    /// `[rows, k]`, or `[rows, cols]` if `dense`.
     pub source: &'a Handle,
     /// Source and result dtype.
     pub dtype: ElemType,
-    /// Contiguous `[rows, k]`, distinct per row; skipped unless below `cols`.
+    /// `[rows, k]`, distinct per row; skipped unless below `cols`.
     pub indices: &'a Handle,
     /// i32, u32 or i64; u16 or u8 if columns fit.
     pub index: ElemType,
@@ -33,7 +33,7 @@ pub struct Scatter<'a> {
     pub dense: bool,
 }
 
-/// Returns contiguous `[rows, cols]`, zero outside the given columns.
+/// Returns `[rows, cols]`, zero outside the given columns.
 ///
 /// Deterministic, without atomics. Rows above 16 KiB are zeroed first.
 pub fn scatter(client: &Client, request: &Scatter) -> Result<Handle, KernelError> {

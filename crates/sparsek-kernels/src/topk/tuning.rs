@@ -1,4 +1,4 @@
-//! Constants measured on an NVIDIA H200 (`benches/records/`); only speed depends on them.
+//! Measured on H200: `benches/records/`. Affects only speed.
 
 // Routines.
 

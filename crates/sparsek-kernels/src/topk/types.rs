@@ -56,7 +56,7 @@ impl Rows {
     /// Limits row r to its first `lengths[r]` elements, a u32 cut to `cols`.
     ///
     /// Rows shorter than k are selected whole; empty slots come last, with value zero and all index
-    /// bits set (-1, or `u32::MAX`).
+    /// bits set.
     pub fn with_lengths(self, lengths: Handle) -> Self {
         Self { starts: None, lengths: Some(lengths), ..self }
     }
@@ -85,7 +85,7 @@ impl Rows {
     }
 }
 
-/// Two contiguous `[rows, k]` buffers.
+/// Two `[rows, k]` buffers.
 #[cfg(feature = "kernels")]
 #[derive(Clone, Debug)]
 pub struct Selected {
@@ -95,13 +95,13 @@ pub struct Selected {
     pub indices: Handle,
 }
 
-/// A selection as dense rows.
+/// Selection as dense rows.
 #[cfg(feature = "kernels")]
 #[derive(Clone, Debug)]
 pub struct Masked {
-    /// Contiguous `[rows, cols]`; others are `+0`.
+    /// `[rows, cols]`; others are `+0`.
     pub values: Handle,
-    /// Contiguous `[rows, k]` in index order, if requested.
+    /// `[rows, k]` in index order, if requested.
     pub indices: Option<Handle>,
 }
 
@@ -111,21 +111,21 @@ pub struct Masked {
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Routine {
-    /// A plane or part per row, in registers.
+    /// Plane or part per row, in registers.
     Plane,
-    /// A cube per row, in registers.
+    /// Cube per row, in registers.
     Block,
-    /// A plane per row, read twice.
+    /// Plane per row, read twice.
     Delegate,
-    /// A cube per row, read once.
+    /// Cube per row, read once.
     Sampled,
     /// Several cubes per row, read once.
     Filter,
-    /// A cube per row, read in each pass.
+    /// Cube per row, read in each pass.
     Cube,
-    /// A unit per row, read in each pass.
+    /// Unit per row, read in each pass.
     Unit,
-    /// A cube per row; never chosen.
+    /// Cube per row; never chosen.
     Radix,
 }
 
@@ -142,7 +142,7 @@ pub const ROUTINES: &[Routine] = &[
 ];
 
 impl Routine {
-    /// Name in commands and records.
+    /// Name in commands.
     pub fn name(self) -> &'static str {
         match self {
             Self::Plane => "plane",
@@ -180,7 +180,7 @@ pub fn draw_uniform(seed: [u32; 2], row: u32) -> f32 {
     (mix(mix(row ^ seed[0]) ^ seed[1]) >> 8) as f32 / DRAW_NUMBERS
 }
 
-/// `lowbias32` (Wellons, 2018).
+/// `lowbias32`.
 pub(super) const DRAW_FACTORS: [u32; 2] = [0x7feb_352d, 0x846c_a68b];
 
 pub(super) const DRAW_NUMBERS: f32 = (1 << 24) as f32;

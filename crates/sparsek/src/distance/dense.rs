@@ -19,8 +19,8 @@
 //! **Exact.** If the greatest candidate bound exceeds the k-th distance, no rejected row beats or
 //! ties it.
 //!
-//! **Bounds.** TF32 or pairs of bf16 make products G' differ from q·x by at most ε |q| |x|, ε =
-//! 2^-9 plus the rounding of sums. ε' also covers norms, centering and direct evaluation.
+//! **Bounds.** TF32 or pairs of bf16 make products G' differ from q·x by ≤ ε |q| |x|, ε = 2^-9 plus
+//! the rounding of sums. ε' also covers norms, centering and direct evaluation.
 //!
 //! - Difference, of centered rows: (1 − ε') (|q|² + |x|²) − 2 G'.
 //! - Angle, of unit rows: 1 − ε' − G'.
@@ -50,24 +50,24 @@ use crate::{
 
 const MORE_CANDIDATES: usize = 16;
 const WIDEN: usize = 8;
-/// With fewer index rows per candidate, evaluates all.
+/// With fewer rows per candidate, evaluates all.
 const LEAST_FRACTION: usize = 4;
 const BOUND_BYTES: usize = 1 << 30;
 const ALL_BYTES: usize = 128 << 20;
-/// Products take this many rows at a time.
+/// Rows per product.
 const WHOLE_BATCH: usize = 256;
 /// Least index rows for lists.
 const LISTED_ROWS: usize = 1 << 16;
-/// Index rows per row of the sample.
+/// Index rows per sampled row.
 const SAMPLE_SHARE: usize = 32;
 /// Products store whole blocks of columns.
 const SAMPLE_MULTIPLE: usize = 128;
-/// Standard deviations by which sampled ranks and list lengths may miss.
+/// Standard deviations of sampled ranks and list lengths.
 const RANK_MARGIN: f64 = 4.0;
 const LIST_MARGIN: f64 = 6.0;
 const LIST_MULTIPLE: usize = 128;
 const MAX_LIST: usize = 4096;
-/// Least index rows per place of a list.
+/// Least index rows per list place.
 const LIST_FRACTION: usize = 16;
 const RUNS: &str = "the device runs";
 
@@ -114,7 +114,7 @@ impl Limits {
     }
 }
 
-/// Adds in a fixed order: `[rows, 1]`.
+/// Adds in fixed order: `[rows, 1]`.
 fn row_sums(mut rows: Tensor<2>) -> Tensor<2> {
     let mut odd: Option<Tensor<2>> = None;
     loop {
@@ -161,7 +161,7 @@ pub struct Index {
 /// Candidates from lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Listing {
-    /// Of the limit, among bounds of the sample.
+    /// Of the limit, among sampled bounds.
     rank: usize,
     capacity: usize,
 }
@@ -181,7 +181,7 @@ impl Listing {
 
 enum Candidates {
     Listed(Listing),
-    /// The rows of least bound.
+    /// Rows of least bound.
     Least(usize),
     All,
 }
@@ -224,7 +224,7 @@ impl Queries {
     }
 }
 
-/// Prepares at most `most` rows per part.
+/// Prepares ≤ `most` rows per part.
 pub fn parts(index: &Tensor<2>, form: Form, most: usize) -> Vec<Index> {
     let [rows, _] = index.dims();
     let starts = (0..rows).step_by(most);
@@ -274,7 +274,7 @@ impl Index {
     fn sample(&self) -> (Tensor<2>, Tensor<1>) {
         let count = self.rows.dims()[0] / SAMPLE_SHARE;
         let count = count - count % SAMPLE_MULTIPLE.min(count);
-        // A hash, as rows may repeat a pattern.
+        // Hash, as rows may repeat a pattern.
         let place = |at: usize| {
             let hash = (at as u32).wrapping_mul(0x9E37_79B9) >> 16;
             (at * SAMPLE_SHARE + hash as usize % SAMPLE_SHARE) as i64

@@ -53,10 +53,10 @@ pub enum DistanceError {
     /// No shards.
     #[error("there are no shards to search")]
     Shards,
-    /// Too many rows for the device's indices.
+    /// Too many rows for device indices.
     #[error("{rows} rows, but indices on {device} are of {dtype:?}")]
     Rows {
-        /// Total rows.
+        /// Rows.
         rows: usize,
         /// Device.
         device: String,
@@ -80,7 +80,7 @@ pub enum DistanceError {
         k: usize,
         /// First such query.
         query: usize,
-        /// Its allowed rows.
+        /// Allowed rows.
         allowed: usize,
     },
     /// Distance matrix not square.
@@ -100,7 +100,7 @@ pub enum DistanceError {
         /// Metric.
         metric: Metric,
     },
-    /// Wrong number of weights or labels.
+    /// Wrong count.
     #[error("{found} {what}, but {expected} are needed")]
     Count {
         /// Weights or labels.

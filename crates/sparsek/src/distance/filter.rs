@@ -13,7 +13,7 @@ use crate::{
     topk::{TopkOptions, topk_ragged},
 };
 
-/// Allowed index rows, for all queries or for each.
+/// Allowed index rows, for all or each query.
 ///
 /// As in cuVS, row `j` for query `i` of n rows is bit `i n + j` of 32-bit words, least significant
 /// first.
@@ -59,7 +59,7 @@ impl Prefilter {
         Self { queries: Some(queries), rows, words }
     }
 
-    /// Whether a row is allowed; panics if out of bounds.
+    /// Whether a row is allowed; panics out of bounds.
     pub fn allows(&self, query: usize, row: usize) -> bool {
         assert!(row < self.rows, "allows: row {row} of {}", self.rows);
         let bit = row + self.queries.map_or(0, |_| query * self.rows);
@@ -87,12 +87,12 @@ fn check_words(operation: &str, bits: usize, words: &[u32]) {
 impl<S: Samples> NearestNeighbors<S> {
     /// [`kneighbors`](NearestNeighbors::kneighbors) among allowed rows: cuVS's prefilter.
     ///
-    /// Errors as there, for another size, or for fewer than `k` allowed rows.
+    /// Errors as there, for another size, or fewer than `k` allowed rows.
     ///
     /// # Cost
     ///
     /// Shared: a search of copied rows. Per query:
-    /// [`pairwise_distances`](super::pairwise_distances) in batches, gathering at most
+    /// [`pairwise_distances`](super::pairwise_distances) in batches, gathering ≤
     /// [`MAX_COLS`](crate::topk::MAX_COLS) allowed rows.
     ///
     /// ```

@@ -115,7 +115,7 @@ impl<S: Samples> NearestNeighbors<S> {
         Ok(mode.apply(self.radius_neighbors(query, radius)?))
     }
 
-    /// Distances to index rows within `radius` (at least `radius` if larger is nearer), as
+    /// Distances to index rows within `radius` (≥ `radius` if larger is nearer), as
     /// [`kneighbors_graph`](NearestNeighbors::kneighbors_graph). Not differentiable.
     ///
     /// Without a query, rows exclude themselves. The radius is inclusive, rounded to the distances'
@@ -159,7 +159,7 @@ impl<S: Samples> NearestNeighbors<S> {
         }
     }
 
-    /// [`radius_neighbors`](NearestNeighbors::radius_neighbors) of a range of index rows. Panics if
+    /// [`radius_neighbors`](NearestNeighbors::radius_neighbors) of a range of index rows. Panics
     /// out of bounds.
     pub fn radius_neighbors_of(
         &self,

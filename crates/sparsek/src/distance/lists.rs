@@ -18,7 +18,7 @@ impl RadiusNeighbors {
         self.offsets.len() - 1
     }
 
-    /// Distances of a query's neighbors; panics if out of bounds.
+    /// Distances of a query's neighbors; panics out of bounds.
     pub fn distances(&self, query: usize) -> &[f64] {
         let [start, end] = [query, query + 1].map(|at| self.offsets[at] as usize);
         &self.distances[start..end]

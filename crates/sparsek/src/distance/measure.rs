@@ -5,7 +5,7 @@ use sparsek_kernels::distance::{DynMetric, HostSemiring, Semiring};
 use super::error::DistanceError;
 use crate::{ops::DistanceSpec, sparse::Csr};
 
-/// A [`Metric`] or a custom semiring.
+/// [`Metric`] or custom semiring.
 #[derive(Clone, Copy)]
 pub struct Measure {
     pub(super) distance: &'static dyn Distance,
@@ -36,7 +36,7 @@ impl From<Metric> for Measure {
 }
 
 impl Measure {
-    /// A custom semiring, by [`semiring!`](crate::semiring). Needs the feature `kernels`, which
+    /// Custom semiring, by [`semiring!`](crate::semiring). Needs the feature `kernels`, which
     /// CubeCL runtimes enable.
     ///
     /// ```
@@ -82,9 +82,8 @@ impl Measure {
         Self { routine, ..self }
     }
 
-    /// Whether [`NearestNeighbors`](super::NearestNeighbors) searches dense rows by a matrix
-    /// product: `Euclidean`, `SqEuclidean`, `Cosine`, `Correlation`, `Dot`, unless a routine is
-    /// forced.
+    /// Whether [`NearestNeighbors`](super::NearestNeighbors) filters dense rows by a matrix
+    /// product.
     ///
     /// ```
     /// use sparsek::distance::{Measure, Metric};

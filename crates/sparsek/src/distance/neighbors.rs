@@ -36,13 +36,13 @@ impl<S: Samples> NearestNeighbors<S> {
         Self { query_batch: Some(rows.max(1)), ..self }
     }
 
-    /// Sets index rows per batch, at most [`MAX_COLS`].
+    /// Sets index rows per batch, ≤ [`MAX_COLS`].
     pub fn with_index_batch(self, rows: usize) -> Self {
         let rows = Some(rows.clamp(1, MAX_COLS));
         Self { index_batch: rows, prepared: Arc::default(), ..self }
     }
 
-    /// The index.
+    /// Index.
     pub fn index(&self) -> &S {
         &self.index
     }
@@ -76,7 +76,7 @@ impl<S: Samples> NearestNeighbors<S> {
     }
 
     /// [`kneighbors`](NearestNeighbors::kneighbors) of a range of index rows, bit for bit. Panics
-    /// if out of bounds.
+    /// out of bounds.
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor, TensorData};

@@ -52,7 +52,7 @@ use crate::{
 ///
 /// # Cost
 ///
-/// The pairs of entries per column; without shared memory (except on Flex), both rows of each pair.
+/// Pairs of entries per column; without shared memory (except on Flex), both rows of each pair.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};

@@ -16,7 +16,7 @@ pub enum Weights {
     /// Equal.
     #[default]
     Uniform,
-    /// 1 / distance. Neighbors at distance 0 count alone; infinite and NaN distances do not count.
+    /// Inverse distance. Neighbors at distance 0 count alone, infinite and NaN ones never.
     Distance,
 }
 

@@ -268,7 +268,7 @@ impl AnySamples {
         }
     }
 
-    /// Dtype of the values.
+    /// Value dtype.
     pub fn dtype(&self) -> DType {
         match self {
             Self::Sparse(rows) => rows.dtype(),
@@ -276,7 +276,7 @@ impl AnySamples {
         }
     }
 
-    /// Device of the rows.
+    /// Device.
     pub fn device(&self) -> Device {
         match self {
             Self::Sparse(rows) => rows.device(),
@@ -292,7 +292,7 @@ impl AnySamples {
         })
     }
 
-    /// Slices rows. Differentiable. Panics if out of bounds.
+    /// Slices rows. Differentiable. Panics out of bounds.
     pub fn slice_rows(&self, range: Range<usize>) -> Self {
         match self {
             Self::Sparse(rows) => rows.slice_rows(range).into(),

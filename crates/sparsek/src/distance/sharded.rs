@@ -25,8 +25,8 @@ use super::{
 };
 use crate::sparse::{Csr, CsrError};
 
-/// Nearest neighbors among rows divided over devices, which search at the same time. Queries may be
-/// on any device, results are on the first shard's. Searches also err if a device lacks the dtype.
+/// Nearest neighbors among rows divided over devices, which search in parallel. Queries may be on
+/// any device, results are on the first shard's. Searches also err if a device lacks the dtype.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -123,8 +123,8 @@ impl<S: Samples> ShardedNeighbors<S> {
         self.nearest(query, k)
     }
 
-    /// [`kneighbors`](Self::kneighbors) of a range of index rows, excluding themselves. Panics if
-    /// out of bounds.
+    /// [`kneighbors`](Self::kneighbors) of a range of index rows, excluding themselves. Panics out
+    /// of bounds.
     pub fn kneighbors_of(
         &self,
         rows: Range<usize>,
@@ -165,7 +165,7 @@ impl<S: Samples> ShardedNeighbors<S> {
     }
 
     /// [`radius_neighbors`](Self::radius_neighbors) of a range of index rows, excluding themselves.
-    /// Panics if out of bounds.
+    /// Panics out of bounds.
     pub fn radius_neighbors_of(
         &self,
         rows: Range<usize>,
@@ -283,7 +283,7 @@ fn check_rows(rows: usize, device: &Device) -> Result<(), DistanceError> {
     }
 }
 
-/// Threads persist: CubeCL streams and their memory belong to threads.
+/// Threads persist: they own CubeCL streams and memory.
 #[cfg(not(target_family = "wasm"))]
 fn in_parallel<R: Send + 'static>(mut tasks: Vec<impl FnOnce() -> R + Send + 'static>) -> Vec<R> {
     let Some(last) = tasks.pop() else {

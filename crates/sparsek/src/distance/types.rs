@@ -47,7 +47,7 @@ pub trait Rows: Clone + Send + Sync + 'static {
 
 /// Brute-force nearest neighbors among sparse or dense rows.
 ///
-/// Batches hold at most 512 MiB of distances (dense rows: 1 GiB) unless set. They change no bit.
+/// Batches hold ≤ 512 MiB of distances (dense rows: 1 GiB) unless set. They change no bit.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -66,9 +66,9 @@ pub trait Rows: Clone + Send + Sync + 'static {
 /// # Dense rows
 ///
 /// By `Euclidean`, `SqEuclidean`, `Cosine`, `Correlation` and `Dot`, [`kneighbors`] filters by a
-/// matrix product, then evaluates candidates directly: neighbors are those of evaluating all pairs.
-/// Other metrics, forced routines, radius searches and filters per query convert the rows to a
-/// [`Csr`] once.
+/// matrix product, then evaluates candidates directly: neighbors equal those of all pairs. Other
+/// metrics, forced routines, radius searches and filters per query convert the rows to a [`Csr`]
+/// once.
 ///
 /// Near ties, many duplicates, NaN, infinities, and elements above 2^50 (f64: 2^400) take more
 /// passes, at last over all rows. The host reads a flag per query and pass. The search keeps a copy

@@ -4,8 +4,8 @@ use sparsek_kernels::distance::Metric;
 use super::{error::DistanceError, types::Samples};
 use crate::ops::distance_dtype;
 
-/// Scales columns so that metrics are SciPy's `cdist(x, y, metric, w=weights)`. Scale index and
-/// queries alike. Differentiable. Factors:
+/// Scales columns so metrics are SciPy's `cdist(x, y, metric, w=weights)`. Scale index and queries
+/// alike. Differentiable. Factors:
 ///
 /// - w: `Manhattan`, `BrayCurtis`.
 /// - √w: `Euclidean`, `SqEuclidean`, `Cosine`, `Dot`.

@@ -32,7 +32,7 @@ pub enum MemoryError {
         /// Allowed bytes.
         allowed: u64,
     },
-    /// `SPARSEK_MAX_MEMORY` is not a size.
+    /// Invalid `SPARSEK_MAX_MEMORY`.
     #[error("{VARIABLE} is {value:?}; a size such as 512M or 64G is needed")]
     Variable {
         /// Its value.
@@ -52,7 +52,7 @@ pub fn limit() -> Result<u64, MemoryError> {
     }
 }
 
-/// Sets the limit, at least one byte.
+/// Sets the limit, ≥ 1 byte.
 pub fn set_limit(bytes: u64) {
     LIMIT.store(bytes.max(1), Ordering::Relaxed);
 }

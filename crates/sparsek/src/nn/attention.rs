@@ -16,11 +16,11 @@ use crate::{
 pub struct TopkAttentionConfig {
     /// Token width, divisible by the heads.
     pub d_model: usize,
-    /// Number of heads.
+    /// Heads.
     pub heads: usize,
     /// Keys per query; all if fewer.
     pub k: usize,
-    /// Selection method. Default: exact.
+    /// Default: exact.
     #[config(default = "Method::Exact")]
     pub method: Method,
     /// Hides later keys. Default: false.
@@ -29,7 +29,7 @@ pub struct TopkAttentionConfig {
     /// Dropout of selected keys. Default: 0.
     #[config(default = 0.0)]
     pub dropout: f64,
-    /// Adds a bias to projections. Default: true.
+    /// Biases of projections. Default: true.
     #[config(default = true)]
     pub bias: bool,
 }
@@ -59,10 +59,9 @@ impl TopkAttentionConfig {
     }
 }
 
-/// Multi-head attention to the k keys with the greatest scores per query.
+/// Multi-head attention to the k best-scoring keys per query.
 ///
-/// `y = softmax(topk(Q Kᵀ / √d)) V`, as dense attention with −∞ for the other keys. Gupta
-/// et al., 2021.
+/// `y = softmax(topk(Q Kᵀ / √d)) V`, as dense attention with −∞ for other keys. Gupta et al., 2021.
 ///
 /// Scores are dense; softmax, dropout and gradients use k per query. Without autodiff, gathers
 /// values if `k · d_value < keys`; otherwise multiplies dense weights.

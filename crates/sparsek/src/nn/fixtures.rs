@@ -6,7 +6,6 @@ use rstest::fixture;
 
 use super::support::uniform;
 
-/// Flex with gradients.
 #[fixture]
 pub fn device() -> Device {
     Device::flex().autodiff()

@@ -24,7 +24,7 @@ pub struct KWinnersConfig {
     /// α: batch weight in duty cycles. Default: 0.05.
     #[config(default = 0.05)]
     pub momentum: f64,
-    /// Selection method. Default: exact.
+    /// Default: exact.
     #[config(default = "Method::Exact")]
     pub method: Method,
 }

@@ -9,7 +9,7 @@
 //! - gradients: [`TopkCompressor`]
 //!
 //! Parameters must have the input's dtype. Ties and NaN follow [`topk`](crate::topk). Gradients
-//! reach selected values only. Layers panic if shapes do not fit.
+//! reach selected values only. Layers panic for unfit shapes.
 
 mod attention;
 #[cfg(all(test, feature = "flex"))]

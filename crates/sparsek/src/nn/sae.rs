@@ -18,8 +18,8 @@ use crate::{
 pub enum SaeActivation {
     /// k greatest per row (Gao et al., 2024).
     Topk,
-    /// `k · rows` greatest per training batch; otherwise at or above a moving mean of the least
-    /// kept (Bussmann et al., 2024).
+    /// `k · rows` greatest per training batch; otherwise ≥ a moving mean of the least kept
+    /// (Bussmann et al., 2024).
     BatchTopk,
 }
 
@@ -28,11 +28,11 @@ pub enum SaeActivation {
 pub struct TopkSaeConfig {
     /// Row width.
     pub d_model: usize,
-    /// Number of latents.
+    /// Latents.
     pub latents: usize,
     /// Latents per row; the mean for BatchTopK.
     pub k: usize,
-    /// Latents to keep. Default: k per row.
+    /// Default: k per row.
     #[config(default = "SaeActivation::Topk")]
     pub activation: SaeActivation,
     /// Dead latents per row in the auxiliary loss. Default: half the width, at most all.
@@ -43,7 +43,7 @@ pub struct TopkSaeConfig {
     /// Batch weight in BatchTopK's threshold. Default: 0.01.
     #[config(default = 0.01)]
     pub momentum: f64,
-    /// Selection method. Default: exact.
+    /// Default: exact.
     #[config(default = "Method::Exact")]
     pub method: Method,
 }

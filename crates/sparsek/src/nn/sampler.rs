@@ -20,7 +20,7 @@ pub struct SamplerConfig {
     /// Keeps k greatest logits. Default: 0, all.
     #[config(default = 0)]
     pub top_k: usize,
-    /// Keeps fewest best tokens of at least this total probability. Default: 1, all.
+    /// Keeps the fewest best tokens that reach this probability. Default: 1, all.
     #[config(default = 1.0)]
     pub top_p: f64,
     /// Least kept probability, as a share of the greatest. Default: 0, all.

@@ -170,7 +170,7 @@ pub trait DenseGradientOps: Backend {
         upstream: FloatTensor<Self>,
     ) -> FloatTensor<Self>;
 
-    /// Gradient of the weight.
+    /// Weight gradient.
     #[fusion(dtype = upstream, shape = [*width, upstream[1]].into())]
     fn linear_compressed_weight_gradient(
         values: FloatTensor<Self>,
@@ -213,7 +213,7 @@ pub trait DenseGradientOps: Backend {
         factors: AdamFactors,
     ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>);
 
-    /// The table's row at the counter, which it counts up in place.
+    /// Table row at the counter; counts up in place.
     #[fusion(meta = shapes::step)]
     fn next_step(
         table: IntTensor<Self>,

@@ -23,9 +23,9 @@ pub struct DistanceSpec {
     pub cols: usize,
     /// Forced routine.
     pub routine: Option<Routine>,
-    /// Density of the unsplit second matrix.
+    /// Unsplit second matrix's density.
     pub density: Option<f64>,
-    /// Longest row of each whole matrix.
+    /// Longest row per whole matrix.
     pub longest: [usize; 2],
     /// Largest magnitudes; infinity unless all whole numbers.
     pub greatest: [Option<f32>; 2],
@@ -39,9 +39,9 @@ pub struct DistanceSpec {
 pub struct CsrTensors<B: Backend> {
     /// Row offsets.
     pub indptr: IntTensor<B>,
-    /// Entry columns.
+    /// Columns.
     pub indices: IntTensor<B>,
-    /// Entry values.
+    /// Values.
     pub values: FloatTensor<B>,
 }
 
@@ -51,9 +51,9 @@ pub struct CsrTensors<B: Backend> {
 pub struct TransposedPattern<B: Backend> {
     /// Column offsets.
     pub indptr: IntTensor<B>,
-    /// Entry rows.
+    /// Rows.
     pub rows: IntTensor<B>,
-    /// Original entry positions.
+    /// Original positions.
     pub entries: IntTensor<B>,
 }
 
@@ -96,7 +96,7 @@ pub struct NearestSpec {
 /// Candidates whose bounds are within limits.
 #[derive(Clone, Copy, Debug)]
 pub struct ListedSpec {
-    /// The distance.
+    /// Distance.
     pub form: DenseForm,
     /// Most candidates per query.
     pub capacity: usize,
@@ -118,7 +118,7 @@ pub struct GradientSpec {
 pub struct RadiusSpec {
     /// Inclusive, rounded to the distances' dtype.
     pub radius: f64,
-    /// Accept distances of at least the radius.
+    /// Accept distances ≥ the radius.
     pub largest: bool,
     /// First query's index row.
     pub exclude_self: Option<usize>,
@@ -276,10 +276,9 @@ pub trait DistanceOps: Backend {
         form: DenseForm,
     ) -> FloatTensor<Self>;
 
-    /// Distances to the rows where `factors · index + offsets` is at most the query's limit, by
-    /// ascending number: `[m, capacity]`, and the numbers. Padded with the farthest distance; NaN
-    /// if there are more. f32; on GPUs needs
-    /// [`filters_columns`](sparsek_kernels::dense::filters_columns).
+    /// Distances to the rows where `factors · index + offsets` ≤ the query's limit, by ascending
+    /// number: `[m, capacity]`, and the numbers. Padded with the farthest distance; NaN if there
+    /// are more. f32; on GPUs needs [`filters_columns`](sparsek_kernels::dense::filters_columns).
     #[fusion(meta = shapes::near)]
     fn near_distances(
         factors: FloatTensor<Self>,

@@ -19,7 +19,7 @@ pub enum BlockedEntries<B: Backend> {
 pub struct Operator<B: Backend> {
     /// Row offsets.
     pub indptr: IntTensor<B>,
-    /// Entry columns.
+    /// Columns.
     pub indices: IntTensor<B>,
     /// Work partition.
     pub parts: IntTensor<B>,
@@ -27,11 +27,11 @@ pub struct Operator<B: Backend> {
     pub transposed_indptr: IntTensor<B>,
     /// Transposed entry rows.
     pub transposed_indices: IntTensor<B>,
-    /// Original entry positions.
+    /// Original positions.
     pub transposed_entries: IntTensor<B>,
     /// Transposed work partition.
     pub transposed_parts: IntTensor<B>,
-    /// Blocks of the transpose.
+    /// Transpose blocks.
     #[extension_type]
     pub transposed_blocks: BlockedEntries<B>,
 }

@@ -46,7 +46,7 @@ impl Compressed {
         &self.columns
     }
 
-    /// Dtype of the values.
+    /// Value dtype.
     pub fn dtype(&self) -> DType {
         self.values.dtype()
     }
@@ -84,8 +84,7 @@ impl Compressed {
 
 /// Keeps the `k` greatest elements per row of `x`, `[rows, width]`.
 ///
-/// Contract of [`topk`](crate::topk::topk), with at most [`MAX_COLS`](crate::topk::MAX_COLS)
-/// columns.
+/// Contract of [`topk`](crate::topk::topk), with ≤ [`MAX_COLS`](crate::topk::MAX_COLS) columns.
 #[track_caller]
 pub fn sparse_topk(x: Tensor<2>, k: usize, method: Method) -> Compressed {
     or_panic("sparse_topk", try_sparse_topk(x, k, method))

@@ -16,11 +16,11 @@ use super::{
 };
 use crate::ops::{CsrTensors, DistanceOps};
 
-/// A CSR matrix: a [`Pattern`] on host and device, values on the device.
+/// CSR matrix: a [`Pattern`] on host and device, values on the device.
 ///
 /// Columns ascend strictly; explicit zeros stay. Values may be tracked by autodiff. Clones share
 /// everything. Patterns take `4 (rows + 1 + nnz)` bytes on each side. Pattern changes take linear
-/// time on the host, plus sorts.
+/// host time, plus sorts.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -49,7 +49,7 @@ pub struct Csr {
 #[derive(Clone, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct CsrData {
-    /// The pattern.
+    /// Pattern.
     pub pattern: Pattern,
     /// Values, `[nnz]`.
     pub values: TensorData,
@@ -215,7 +215,7 @@ impl Csr {
         self.pattern.nnz()
     }
 
-    /// Pattern on the host.
+    /// Host pattern.
     pub fn pattern(&self) -> &Arc<Pattern> {
         &self.pattern
     }
@@ -285,7 +285,7 @@ impl Csr {
         Self::assemble(pattern.into(), gather(self.values.clone(), &entries))
     }
 
-    /// Slices rows. Differentiable. Panics if out of bounds.
+    /// Slices rows. Differentiable. Panics out of bounds.
     pub fn slice_rows(&self, rows: Range<usize>) -> Self {
         assert!(
             rows.start <= rows.end && rows.end <= self.rows(),
@@ -313,8 +313,8 @@ impl Csr {
         }
     }
 
-    /// Largest magnitude, also of a matrix they were sliced from. Infinity if a value is no integer
-    /// or the device does not use it.
+    /// Largest magnitude, also of a matrix they were sliced from. Infinity unless all are integers
+    /// and the device uses it.
     pub(crate) fn greatest(&self) -> f32 {
         // WebAssembly cannot wait for a device.
         if cfg!(target_family = "wasm") {

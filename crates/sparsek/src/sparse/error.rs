@@ -39,13 +39,13 @@ pub enum PatternError {
         entry: usize,
         /// Column.
         column: u32,
-        /// Total columns.
+        /// Columns.
         cols: usize,
     },
     /// Too large for 32-bit offsets.
     #[error("{what}: {found} exceed the limit of {limit}")]
     TooLarge {
-        /// What is counted.
+        /// Quantity.
         what: &'static str,
         /// Found.
         found: usize,
@@ -61,12 +61,12 @@ pub enum CsrError {
     /// Invalid pattern.
     #[error(transparent)]
     Pattern(#[from] PatternError),
-    /// Columns do not ascend.
+    /// Unsorted columns.
     #[error("row {row} is not sorted: column {column} comes after column {before}")]
     Unsorted {
         /// Row.
         row: usize,
-        /// First out of order.
+        /// Column.
         column: u32,
         /// Predecessor.
         before: u32,
@@ -86,10 +86,10 @@ pub enum CsrError {
         entry: usize,
         /// Row.
         row: u32,
-        /// Total rows.
+        /// Rows.
         rows: usize,
     },
-    /// Different numbers of ids.
+    /// Different id counts.
     #[error("{rows} row ids, but {cols} column ids")]
     Ids {
         /// Row ids.
@@ -97,7 +97,7 @@ pub enum CsrError {
         /// Column ids.
         cols: usize,
     },
-    /// Wrong number of values.
+    /// Wrong value count.
     #[error("{found} values for {entries} entries")]
     Values {
         /// Entries.

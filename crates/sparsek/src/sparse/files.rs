@@ -65,7 +65,7 @@ impl Csr {
     /// Loads csr, csc, coo, bsr or dia from `scipy.sparse.save_npz`.
     ///
     /// - Sums repeats as [`Csr::from_unsorted`]; keeps explicit zeros, except of diagonals.
-    /// - Rounds bool, integer or float values to the dtype of the options, or the device's default.
+    /// - Rounds bool, integer or float values to the options' dtype, or the device's default.
     ///
     /// Memory follows rows and entries, within [`memory::limit`].
     pub fn from_npz(
@@ -194,7 +194,7 @@ impl Csr {
         written.map_err(|source| FileError::Io { file: path.to_path_buf(), source })
     }
 
-    /// The bytes of [`to_npz`](Csr::to_npz).
+    /// Bytes of [`to_npz`](Csr::to_npz).
     pub fn to_npz_bytes(&self) -> Vec<u8> {
         let values = self.values().to_data();
         match values.dtype() {

@@ -15,10 +15,10 @@ use super::{
     tensor::upload,
 };
 
-/// Gather, scatter and softmax along the entries of a pattern.
+/// Gather, scatter and softmax along a pattern's entries.
 ///
-/// Entry `e = (i, j)` is a message from source `j` to target `i`; messages are `[nnz, d]`. Methods
-/// are deterministic and differentiable. Empty rows give 0. Clones share the [`Adjacency`] and
+/// Entry `e = (i, j)` is a message from source `j` to target `i`; messages are `[nnz, d]`.
+/// Deterministic, differentiable. Empty rows give 0. Clones share the [`Adjacency`] and
 /// `64 nnz + 20 (rows + cols)` bytes.
 ///
 /// Here `y[i] = max (x[j] - x[i])²`:
@@ -78,7 +78,7 @@ impl MessagePassing {
         }
     }
 
-    /// The pattern on the device.
+    /// Pattern on the device.
     pub fn adjacency(&self) -> &Adjacency {
         &self.adjacency
     }
@@ -118,7 +118,7 @@ impl MessagePassing {
         spmm_max(&self.incoming, messages)
     }
 
-    /// The minimum, as [`scatter_max`](Self::scatter_max).
+    /// Minimum, as [`scatter_max`](Self::scatter_max).
     pub fn scatter_min(&self, messages: Tensor<2>) -> Tensor<2> {
         self.check_messages("scatter_min", &messages);
         spmm_max(&self.incoming, messages.neg()).neg()

@@ -8,8 +8,8 @@
 //! - Products: [`spmm()`], [`spmm_max`], [`sddmm`].
 //! - [`MessagePassing`]: gather, scatter and softmax.
 //!
-//! Values are f32, f64, f16 or bf16; 16-bit floats are summed in f32. Constructors return errors.
-//! Products panic if sizes or dtypes do not fit, or the device lacks the dtype.
+//! Values are f32, f64, f16 or bf16; 16-bit floats sum in f32. Constructors return errors. Products
+//! panic if sizes or dtypes do not fit, or the device lacks the dtype.
 
 mod adjacency;
 mod compressed;

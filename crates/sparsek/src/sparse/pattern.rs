@@ -19,7 +19,7 @@ pub(crate) fn check_size(what: &'static str, found: usize) -> Result<(), Pattern
     }
 }
 
-/// A checked CSR pattern. Columns of a row may be unsorted and repeat; products sum repeats.
+/// Checked CSR pattern. A row's columns may be unsorted and repeat; products sum repeats.
 ///
 /// ```
 /// use sparsek::sparse::Pattern;
@@ -118,12 +118,12 @@ impl Pattern {
         &self.indices
     }
 
-    /// Columns of a row; panics if out of range.
+    /// Columns of a row; panics out of range.
     pub fn row(&self, row: usize) -> &[u32] {
         &self.indices[self.indptr[row] as usize..self.indptr[row + 1] as usize]
     }
 
-    /// Entries of the longest row. O(rows).
+    /// Longest row's entries. O(rows).
     pub fn longest(&self) -> usize {
         let ends = self.indptr.windows(2);
         ends.map(|ends| (ends[1] - ends[0]) as usize).max().unwrap_or(0)
@@ -137,7 +137,7 @@ impl Pattern {
         ids
     }
 
-    /// Slices rows; panics if out of bounds.
+    /// Slices rows; panics out of bounds.
     pub fn slice_rows(&self, rows: Range<usize>) -> Self {
         assert!(
             rows.start <= rows.end && rows.end <= self.rows,
@@ -154,7 +154,7 @@ impl Pattern {
         }
     }
 
-    /// The transpose with ascending columns, and the original position of each entry.
+    /// Transpose with ascending columns, and each entry's original position.
     ///
     /// O(rows + cols + entries); O(cols + entries log(entries)) if columns outnumber entries.
     /// Panics if offsets exceed [`memory::limit`].

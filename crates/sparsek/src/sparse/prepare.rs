@@ -14,7 +14,7 @@ use super::{
 };
 use crate::io::memory;
 
-/// A row norm.
+/// Row norm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
@@ -56,7 +56,7 @@ impl FromStr for Norm {
 }
 
 impl Csr {
-    /// Norm of each row: `[rows]`, f64 for f64, else f32; 0 for empty rows.
+    /// Norm per row: `[rows]`, f64 for f64, else f32; 0 for empty rows.
     ///
     /// L2 squares neither overflow nor vanish. Differentiable, with slope 0 at 0. NaN makes its row
     /// NaN, or any value with [`Norm::Max`].
@@ -111,7 +111,7 @@ impl Csr {
         Tfidf::fit(self).apply(self)
     }
 
-    /// ln(1 + x) of each entry; NaN below -1. Differentiable. Panics for f64 on Vulkan and WebGPU.
+    /// ln(1 + x) per entry; NaN below -1. Differentiable. Panics for f64 on Vulkan and WebGPU.
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor, TensorData};
@@ -158,7 +158,7 @@ impl Csr {
         self.with_wide(wide(self.values().clone()) / divisors)
     }
 
-    /// Variance of each column, absent entries as 0: `[cols]`, f64 for f64, else f32.
+    /// Variance per column, absent entries as 0: `[cols]`, f64 for f64, else f32.
     ///
     /// Divides by `rows - ddof`, as numpy's `var`; 0 without entries. Differentiable.
     ///
@@ -337,7 +337,7 @@ impl Tfidf {
         Self { idf: idf.map(|logarithm| logarithm + 1.0).collect() }
     }
 
-    /// Factor of each column.
+    /// Factor per column.
     pub fn idf(&self) -> &[f64] {
         &self.idf
     }

@@ -13,7 +13,7 @@ pub(super) struct Sorted {
     pub pattern: Pattern,
     /// In pattern order.
     sources: Vec<u32>,
-    /// First source of each entry, and the end; `None` without repeats.
+    /// First source per entry, and the end; `None` without repeats.
     starts: Option<Vec<u32>>,
 }
 

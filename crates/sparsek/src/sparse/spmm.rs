@@ -76,7 +76,7 @@ impl Scaling {
     }
 }
 
-/// `y[i] = Σ x[j]` over the entries `(i, j)`.
+/// `y[i] = Σ x[j]` over entries `(i, j)`.
 ///
 /// `x`: `[cols, d]`; `y`: `[rows, d]`, 0 in empty rows. Gradient: `dx = Aᵀ dy`. Deterministic:
 /// sums in entry order, on devices in parts of 128 to 1024 entries.
@@ -96,7 +96,7 @@ pub fn spmm(adjacency: &Adjacency, x: Tensor<2>) -> Tensor<2> {
     product("spmm", adjacency, x, &Scaling::default())
 }
 
-/// [`spmm`] with weights, `[nnz]`, in the dtype of `x`: `y[i] = Σ weights[e] x[j]`.
+/// [`spmm`] with weights, `[nnz]`, in `x`'s dtype: `y[i] = Σ weights[e] x[j]`.
 ///
 /// Gradients: `dx = Aᵀ dy`, `dweights[e] = dy[i] · x[j]`.
 pub fn spmm_weighted(adjacency: &Adjacency, weights: Tensor<1>, x: Tensor<2>) -> Tensor<2> {
@@ -165,7 +165,7 @@ fn compressed(
     ))
 }
 
-/// `y[i] = max x[j]` over the entries `(i, j)`, per element.
+/// `y[i] = max x[j]` over entries `(i, j)`, per element.
 ///
 /// Shapes as [`spmm`]; 0 in empty rows. Deterministic. The first of equal entries wins and gets the
 /// gradient; NaN is unspecified.
@@ -185,7 +185,7 @@ pub fn spmm_max(adjacency: &Adjacency, x: Tensor<2>) -> Tensor<2> {
     Tensor::from_dispatch(<Dispatch as SpmmOps>::spmm_max(x.into_dispatch(), adjacency.operator()))
 }
 
-/// `y[e] = left[i] · right[j]` for each entry `e = (i, j)` (SDDMM).
+/// `y[e] = left[i] · right[j]` for entries `e = (i, j)` (SDDMM).
 ///
 /// `left`: `[rows, d]`; `right`: `[cols, d]`; `y`: `[nnz]`. Gradients: `dleft = A(dy) right`,
 /// `dright = A(dy)ᵀ left`. Deterministic.

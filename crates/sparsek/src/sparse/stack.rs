@@ -9,8 +9,8 @@ use super::{
 };
 
 impl Csr {
-    /// Rows by number, repeated or not: numpy's `a[rows]`. Differentiable. Panics if out of bounds,
-    /// or above [`MAX_ENTRIES`].
+    /// Rows by number, repeated or not: numpy's `a[rows]`. Differentiable. Panics out of bounds, or
+    /// above [`MAX_ENTRIES`].
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor, TensorData};

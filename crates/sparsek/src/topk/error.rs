@@ -13,21 +13,21 @@ pub enum TopkError {
         *.rank as isize - 1
     )]
     Dimension {
-        /// Requested dimension.
+        /// Dimension.
         dim: isize,
-        /// Tensor rank.
+        /// Rank.
         rank: usize,
     },
     /// k exceeds row length.
     #[error("k = {k} is greater than the {cols} elements along dimension {dim} of shape {shape:?}")]
     KTooLarge {
-        /// Requested k.
+        /// k.
         k: usize,
         /// Row length.
         cols: usize,
-        /// Row dimension.
+        /// Dimension.
         dim: usize,
-        /// Tensor shape.
+        /// Shape.
         shape: Vec<usize>,
     },
     /// Row too long.
@@ -38,43 +38,43 @@ pub enum TopkError {
     RowTooLong {
         /// Row length.
         cols: usize,
-        /// Longest row.
+        /// Limit.
         limit: usize,
-        /// Row dimension.
+        /// Dimension.
         dim: usize,
     },
     /// Too many rows.
     #[error("{rows} rows are more than the limit of {limit}")]
     TooManyRows {
-        /// Row count.
+        /// Rows.
         rows: usize,
-        /// Most rows.
+        /// Limit.
         limit: usize,
     },
     /// Negative or non-finite [`Method::Precision`](super::Method::Precision).
     #[error("precision eps = {eps} is not a finite number at or above 0")]
     Precision {
-        /// Given eps.
+        /// eps.
         eps: f32,
     },
     /// Unsupported dtype.
     #[error("dtype {dtype:?} is not supported (supported: {SUPPORTED_DTYPES}, i8, i16, u8, u16)")]
     Dtype {
-        /// Tensor dtype.
+        /// Dtype.
         dtype: DType,
     },
     /// Device lacks the dtype.
     #[error("the device {device} has no {dtype:?}")]
     DtypeOnDevice {
-        /// Tensor dtype.
+        /// Dtype.
         dtype: DType,
-        /// Tensor device.
+        /// Device.
         device: String,
     },
     /// Default integer dtype cannot index.
     #[error("dtype {dtype:?} is not supported for indices (supported: i32, i64, u32, u16, u8)")]
     IndexDtype {
-        /// That dtype.
+        /// Dtype.
         dtype: IntDType,
     },
     /// Wrong bounds shape.
@@ -83,13 +83,13 @@ pub enum TopkError {
          {shape:?}"
     )]
     Bounds {
-        /// Tensor name.
+        /// Tensor.
         name: &'static str,
-        /// Bounds shape.
+        /// Found.
         found: Vec<usize>,
-        /// Required shape.
+        /// Needed.
         expected: Vec<usize>,
-        /// Row dimension.
+        /// Dimension.
         dim: usize,
         /// Tensor shape.
         shape: Vec<usize>,
@@ -97,9 +97,9 @@ pub enum TopkError {
     /// Unsupported bounds dtype.
     #[error("dtype {dtype:?} is not supported for {name} (supported: i32, u32, i64)")]
     BoundsDtype {
-        /// Tensor name.
+        /// Tensor.
         name: &'static str,
-        /// Bounds dtype.
+        /// Dtype.
         dtype: DType,
     },
     /// Pages do not match rows.
@@ -107,13 +107,13 @@ pub enum TopkError {
         "pages of shape {found:?}, {size} columns each, do not hold {rows} rows of {cols} columns"
     )]
     Pages {
-        /// Page table shape.
+        /// Table shape.
         found: [usize; 2],
         /// Columns per page.
         size: usize,
-        /// Row count.
+        /// Rows.
         rows: usize,
-        /// Columns per row.
+        /// Row length.
         cols: usize,
     },
     /// k is 0.
@@ -122,17 +122,17 @@ pub enum TopkError {
     /// Wrong scores shape.
     #[error("the scores have shape {found:?} instead of {expected:?}")]
     Scores {
-        /// Scores shape.
+        /// Found.
         found: Vec<usize>,
-        /// Tensor shape.
+        /// Needed.
         expected: Vec<usize>,
     },
     /// Scores on another device.
     #[error("the scores are on {found} instead of {expected}")]
     ScoresDevice {
-        /// Scores device.
+        /// Found.
         found: String,
-        /// Tensor device.
+        /// Needed.
         expected: String,
     },
     /// Other error.

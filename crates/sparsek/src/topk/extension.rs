@@ -6,8 +6,8 @@ use super::{
     rows::{argtopk, topk},
 };
 
-/// Burn's selections and sorts with the contract of [`topk`]; [`crate::prelude`] maps other
-/// libraries' names.
+/// Burn's selections and sorts with [`topk`]'s contract; [`crate::prelude`] maps other libraries'
+/// names.
 ///
 /// Exact; selections are sorted best first, then by index. `dim` may be negative.
 ///

@@ -151,9 +151,9 @@ impl<const L: usize> From<Tensor<L, Int>> for RowBounds<L> {
 
 /// [`topk`](super::topk) within lengths or [`RowBounds`]. Ignores other elements, even NaN.
 ///
-/// M is at most [`MAX_COLS`](super::MAX_COLS). Rows of L elements select min(k, L). Unused slots
-/// come last: value 0, index -1 (`u32::MAX` for u32), no gradient. Costs a pass over bounds, and
-/// one over indices with offsets or pages.
+/// M ≤ [`MAX_COLS`](super::MAX_COLS). Rows of L elements select min(k, L). Unused slots come last:
+/// value 0, index -1 (`u32::MAX` for u32), no gradient. Costs a pass over bounds, and one over
+/// indices with offsets or pages.
 ///
 /// ```
 /// use burn::tensor::{Device, Int, Tensor, TensorData};

@@ -15,8 +15,8 @@ use crate::ops::{Bounds, TopkOps, TopkSpec};
 ///
 /// # Shapes
 ///
-/// - `x`: `[.., M, ..]`, M along `dim`, at most [`MAX_COLS`](super::MAX_COLS) except a single row
-///   by the exact method; f32, f16, bf16, f64, i32, u32, i64, i8, i16, u8 or u16.
+/// - `x`: `[.., M, ..]`, M along `dim`, ≤ [`MAX_COLS`](super::MAX_COLS) except a single row by the
+///   exact method; f32, f16, bf16, f64, i32, u32, i64, i8, i16, u8 or u16.
 /// - `dim`: negative values count from the end.
 /// - values, indices: `[.., k, ..]`, in `x`'s dtype and the default integer dtype.
 ///

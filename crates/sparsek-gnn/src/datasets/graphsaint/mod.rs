@@ -19,7 +19,7 @@ use super::{
 const HINT: &str = "download Flickr, Reddit, Yelp, PPI and others from \
                     https://github.com/GraphSAINT/GraphSAINT (Google Drive, 0.1 to 2 GB each)";
 
-/// Streams a GraphSAINT folder (Zeng et al., ICLR 2020).
+/// Streams a GraphSAINT folder (Zeng et al., 2020).
 ///
 /// - `adj_full.npz`: scipy csr (also without `format`), csc, coo, bsr or dia. Node `i` aggregates
 ///   from row `i`. [`NodeDataset::notes`] counts dropped zeros. Only dia needs `data`.

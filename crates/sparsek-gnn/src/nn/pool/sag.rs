@@ -36,7 +36,7 @@ impl SagPoolingConfig {
     }
 }
 
-/// PyG's `SAGPooling` (Lee et al., ICML 2019): [`TopkPooling`](super::TopkPooling) with scores
+/// PyG's `SAGPooling` (Lee et al., 2019): [`TopkPooling`](super::TopkPooling) with scores
 /// `tanh(GraphConv(x))`, which PyG multiplies by the sign of an untrained weight, here 1.
 ///
 /// ```

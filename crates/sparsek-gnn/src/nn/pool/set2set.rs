@@ -33,7 +33,7 @@ impl Set2SetConfig {
     }
 }
 
-/// PyG's `Set2Set` (Vinyals et al., ICLR 2016), one LSTM layer. T times from `q* = 0`:
+/// PyG's `Set2Set` (Vinyals et al., 2016), one LSTM layer. T times from `q* = 0`:
 /// `q = LSTM(q*)`, `α = softmax_i(x[i]·q)`, `q* = q ‖ Σ α[i] x[i]` over a graph's nodes.
 ///
 /// Without nodes, the sum is 0.

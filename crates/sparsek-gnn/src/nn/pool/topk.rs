@@ -38,11 +38,11 @@ impl TopkPoolingConfig {
     }
 }
 
-/// PyG's `TopKPooling` (Gao and Ji, ICML 2019): keeps ⌈ratio n⌉ nodes per graph by score
+/// PyG's `TopKPooling` (Gao and Ji, 2019): keeps ⌈ratio n⌉ nodes per graph by score
 /// `s[i] = tanh(p·x[i] / ‖p‖)`, and edges between them; `y[i] = s[i] x[i]`.
 ///
 /// Best first; ties, also after tanh, go to the lower node; NaN is greatest. Gradients pass through
-/// kept nodes. Reads the scores on the host, waiting for the device.
+/// kept nodes. The host waits to read the scores.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {

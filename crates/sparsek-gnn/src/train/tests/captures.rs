@@ -17,7 +17,6 @@ fn captured_runs_repeat_resume_and_learn(
     let whole = trainer(&config).run(&device, &mut quiet).unwrap();
     assert_eq!(curves(&whole), curves(&trainer(&config).run(&device, &mut quiet).unwrap()));
     assert!(whole.history[59].loss < whole.history[0].loss / 2.0, "{:?}", whole.history);
-    // The best model is of its epoch.
     let found = evaluate(&config, &model, &whole.model, &data, &device).unwrap();
     assert_eq!((found.val, found.test), (whole.best.val, whole.best.test));
 

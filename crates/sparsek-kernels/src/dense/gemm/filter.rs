@@ -29,10 +29,9 @@ use crate::{
 };
 
 const U32: ElemType = ElemType::UInt(UIntKind::U32);
-/// A staged word holds a row and the column of a cube.
+/// A staged word holds row and cube column.
 const COLUMN_BITS: u32 = (PRODUCT_ACROSS as u32).ilog2();
 const MAX_ROWS: usize = 1 << (u32::BITS - COLUMN_BITS);
-/// Staged words, their counts, and the bias.
 const OTHER_BYTES: usize =
     (PRODUCT_PLANES * (FILTER_STAGED + 1) + PRODUCT_ACROSS) * size_of::<f32>();
 
@@ -40,15 +39,15 @@ const OTHER_BYTES: usize =
 struct FilterConfig {
     /// Steps that fit shared memory.
     room: usize,
-    /// Elements of a load.
+    /// Elements per load.
     load: usize,
 }
 
-/// Columns of each row, in no order.
+/// Columns per row, in no order.
 pub struct RowLists {
-    /// u32 `[rows, capacity]`; undefined from a row's count on.
+    /// u32 `[rows, capacity]`; undefined past a row's count.
     pub columns: Handle,
-    /// u32 `[rows]`; above the capacity if there are more.
+    /// u32 `[rows]`; may exceed the capacity.
     pub counts: Handle,
 }
 
@@ -82,13 +81,13 @@ fn refusal(client: &Client, x: &PitchedRows, weight: &Weight, capacity: usize) -
     }
 }
 
-/// Lists, for each row of `x`, the columns where `x · weight + bias` is at most the row's limit.
+/// Lists, per row of `x`, the columns where `x · weight + bias` ≤ the row's limit.
 ///
 /// `bias`: f32 `[outputs]`, `limits`: f32 `[rows]`; a NaN limit lists none. Products round as
 /// [`product`](crate::dense::product()) with TF32. Counts and complete lists are deterministic, but
 /// for their order.
 ///
-/// Fails for shapes that differ, and unless [`filters_columns`].
+/// Fails for differing shapes, and unless [`filters_columns`].
 pub fn filtered_columns(
     client: &Client,
     x: &PitchedRows,
@@ -253,7 +252,7 @@ fn stage_sums(
             let two = sums[comptime!(tile * TILES + side)][half];
             least = min(least, min(two.extract(0usize), two.extract(1usize)));
         }
-        // Most units have none. Few instructions: the cache is small.
+        // Mostly none. Few instructions: the cache is small.
         if own < layout.rows && least <= limit {
             let mut found = 0u32;
             #[unroll]
@@ -276,14 +275,13 @@ fn stage_sums(
     }
 }
 
-/// Sums within limits that are on no list yet.
+/// Sums within limits, not yet listed.
 #[derive(CubeType)]
 struct Staged {
-    /// Row, and column of the cube, for each plane.
+    /// Row and column, per plane.
     words: Shared<[u32]>,
-    /// For each plane.
     counts: Shared<[Atomic<u32>]>,
-    /// First column of the cube.
+    /// Cube's first column.
     first: u32,
 }
 

@@ -359,7 +359,7 @@ struct TilePlaces {
     y_width: usize,
 }
 
-/// The last two columns of a load belong to the unit 16 lanes on.
+/// A load's last two columns belong to the unit 16 lanes on.
 #[cube]
 fn write_tiles<T: Size>(
     sums: &mut [Vector<f32, T>],

@@ -20,7 +20,7 @@ const UNITS: usize = 256;
 const SIDE: usize = 16;
 const FOURS: usize = LINES / WIDTH / SIDE;
 const APART: usize = WIDTH * SIDE;
-/// Half of the units load each panel.
+/// Per panel.
 const LOADERS: usize = UNITS / 2;
 const LOADS: usize = LINES * TILE / WIDTH / LOADERS;
 const _: () = assert!(LOADS == WIDTH);

@@ -93,8 +93,8 @@ impl Weight<'_> {
 
 /// Computes `x · weight + bias + addend`: f32 `[rows, outputs]`.
 ///
-/// `bias` is `[outputs]`, `addend` contiguous `[rows, outputs]`. Rounds factors to TF32; without
-/// it, to two bf16, where infinities may give NaN; without tensor cores, not at all.
+/// `bias` is `[outputs]`, `addend` `[rows, outputs]`. Rounds factors to TF32; without it, to two
+/// bf16, where infinities may give NaN; without tensor cores, not at all.
 ///
 /// Fails unless [`Weight::fits`], and with an addend unless [`accumulates`].
 pub fn product(
@@ -133,7 +133,7 @@ pub fn accumulates(client: &Client) -> bool {
     has_tf32(client)
 }
 
-/// Column blocks, and the cubes that share the rows of each.
+/// Column blocks, and cubes to share their rows.
 pub(super) fn blocks_and_workers(client: &Client, rows: usize, weight: &Weight) -> [usize; 2] {
     let blocks = weight.outputs.div_ceil(PRODUCT_ACROSS);
     let tiles = rows.div_ceil(PRODUCT_HEIGHT * PRODUCT_PLANES);
@@ -224,7 +224,7 @@ pub(super) struct ProductLayout {
     pub inner: usize,
     pub inputs: usize,
     pub outputs: usize,
-    /// A multiple of [`PRODUCT_AHEAD`].
+    /// Multiple of [`PRODUCT_AHEAD`].
     pub steps: usize,
     pub workers: usize,
     pub down: usize,
@@ -288,7 +288,7 @@ pub(super) fn first_loads<L: Size>(
     loads
 }
 
-/// Adds the products of a plane's rows, and prefetches rows a `stride` on.
+/// Adds products of a plane's rows; prefetches those a `stride` on.
 #[cube]
 pub(super) fn multiply_rows<L: Size>(
     x: &[Vector<f32, L>],
@@ -375,7 +375,7 @@ pub(super) fn load_matrix(
             let column = first + tile / 2 * 16 + own / 2 * 4 + tile % 2 * 2 + own % 2;
             let inner = step * STEP + lane % 4 * 4;
             let mut four = Load::zeroed();
-            // No branch: all loads are in flight.
+            // Branchless: all loads are in flight.
             #[unroll]
             for i in 0..4usize {
                 let exists = inner + i < layout.inputs && column < layout.outputs;
@@ -413,7 +413,7 @@ fn read_rows<L: Size>(
         let own = min(row + comptime!(part * 8) + lane / 4, layout.rows - 1);
         let start = own * layout.pitch + layout.inner;
         let mut load = Load::zeroed();
-        // No branch: selects zero past the end.
+        // Branchless: selects zero past the end.
         #[unroll]
         for piece in 0..comptime!(4 / width) {
             let at = column + comptime!(piece * width);

@@ -12,7 +12,7 @@ use crate::{
 };
 
 pub(super) const LINES: usize = 128;
-/// Inner elements of a step.
+/// Inner elements per step.
 pub(super) const TILE: usize = 16;
 pub(super) const WIDTH: usize = 4;
 
@@ -59,7 +59,7 @@ impl Call<'_> {
         self.workers * self.panels[0].lines * self.panels[1].lines
     }
 
-    /// A cube per tile and worker.
+    /// Cube per tile and worker.
     pub fn grid(&self, dim: CubeDim) -> Result<Grid, KernelError> {
         let [first, second] = self.panels;
         let tiles = first.lines.div_ceil(LINES) * second.lines.div_ceil(LINES);

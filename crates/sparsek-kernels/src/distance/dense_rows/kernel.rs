@@ -31,7 +31,7 @@ fn max_of_plane<S: Float>(greatest: S, #[comptime] plane: u32) -> S {
     if comptime!(plane > 1) { plane_max(greatest) } else { greatest }
 }
 
-/// By bits: the minimum of shader compilers would drop NaN.
+/// By bits: shader compilers' minimum drops NaN.
 #[cube]
 fn at_most_two<S: Float>(value: S) -> S {
     let bits = S::size_bits().comptime();
@@ -157,7 +157,7 @@ pub(super) fn dense_distances_kernel<S: Float, I: Int>(
     }
 }
 
-/// Sorts the numbers of a list, and evaluates them, one cube per query.
+/// Sorts and evaluates a list, one cube per query.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(super) fn listed_distances_kernel<S: Float, I: Int>(
     queries: &[S],

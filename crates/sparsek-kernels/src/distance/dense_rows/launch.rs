@@ -21,8 +21,8 @@ const U32: ElemType = ElemType::UInt(UIntKind::U32);
 
 /// Distances of queries to candidates or all rows: `[queries, candidates or rows]`.
 ///
-/// Inputs: contiguous `[_, columns]`, f32 or f64; unit rows for [`DenseForm::Angle`]. `counts`:
-/// queries, rows, columns. `candidates`: `[queries, each]`, `each`, dtype; clamped to the last row.
+/// Inputs: `[_, columns]`, f32 or f64; unit rows for [`DenseForm::Angle`]. `counts`: queries, rows,
+/// columns. `candidates`: `[queries, each]`, `each`, dtype; clamped to the last row.
 ///
 /// Errors: candidates without rows, rows too long for llvmpipe.
 pub fn dense_distances(
@@ -71,7 +71,7 @@ pub fn dense_distances(
     Ok(output)
 }
 
-/// Numbers of rows for each query, in any order.
+/// Row numbers per query, in any order.
 #[derive(Clone, Copy)]
 pub struct Listed<'a> {
     /// u32 `[queries, capacity]`, distinct up to the query's count.
@@ -86,9 +86,9 @@ pub struct Listed<'a> {
 /// `[queries, capacity]`.
 ///
 /// Inputs as [`dense_distances`]. Behind the count follow the last row and the farthest distance.
-/// Queries whose count exceeds the capacity have NaN.
+/// Counts above the capacity give NaN.
 ///
-/// Errors as [`dense_distances`], for lists that exceed shared memory, and on llvmpipe.
+/// Errors as [`dense_distances`], for lists beyond shared memory, and on llvmpipe.
 pub fn listed_distances(
     client: &Client,
     form: DenseForm,
@@ -144,7 +144,7 @@ pub fn listed_distances(
     Ok((distances, numbers))
 }
 
-/// Normalizes rows, less their means if `centered`: contiguous `[rows, columns]`, f32 or f64.
+/// Normalizes rows, less their means if `centered`: `[rows, columns]`, f32 or f64.
 ///
 /// NaN if a norm is zero or not finite.
 ///

@@ -84,7 +84,7 @@ pub(super) fn weights_kernel<S: Float>(
             weight = -both * cols;
         }
         if comptime!(slope == Gradient::Hellinger || slope == Gradient::JensenShannon) {
-            // Distances are at most 1.
+            // Distances are ≤ 1.
             let distinct = distance > zero && distance < S::new(2.0);
             let share = select(distinct, x_norms[2 * row], one);
             let by_sum = weight / share * x_powers[2 * row + 1];

@@ -28,10 +28,10 @@ use crate::{
 
 const ENTRIES_BUFFERS: usize = 10;
 
-/// A matrix by column, renumbered if [`is_wide`](crate::distance::is_wide).
+/// Matrix by column, renumbered if [`is_wide`](crate::distance::is_wide).
 #[derive(Clone, Copy, Debug)]
 pub struct Transposed<'a> {
-    /// Renumbered columns of the other, i32.
+    /// The other's renumbered columns, i32.
     pub places: &'a Handle,
     /// Renumbered column count.
     pub cols: usize,
@@ -43,7 +43,7 @@ pub struct Transposed<'a> {
     pub entries: &'a Handle,
 }
 
-/// Contiguous `[rows of x, rows of y]`, of [`Prepared::dtype`].
+/// `[rows of x, rows of y]`, of [`Prepared::dtype`].
 #[derive(Clone, Copy, Debug)]
 pub struct Upstream<'a> {
     /// Gradient of the distances.

@@ -1,5 +1,5 @@
-//! Distances on the host: dense tiles for full finite data, an inverted index if columns of one row
-//! add nothing, else merging.
+//! Host distances: dense tiles for full finite data, an inverted index if columns of one row add
+//! nothing, else merging.
 
 mod columns;
 mod pair;

@@ -131,7 +131,6 @@ impl<'a, S: Float> RowPair<'a, S> {
         sums
     }
 
-    /// From sums over common columns.
     pub fn finish<M: Semiring>(&self, i: usize, j: usize, total: S, other: S) -> S {
         let sums = self.sums::<M>(i, j, total, other);
         let mut core = M::core::<S>(sums);
@@ -302,7 +301,6 @@ impl<'a, S: Float> RowPair<'a, S> {
         self.finish_merged::<M>(i, j, merged)
     }
 
-    /// From merged sums.
     pub fn finish_merged<M: Semiring>(&self, i: usize, j: usize, merged: MergedSums<S>) -> S {
         let sums = self.sums::<M>(i, j, merged.total, merged.other);
         let mut core = M::core::<S>(sums);

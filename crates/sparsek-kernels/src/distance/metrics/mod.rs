@@ -1,4 +1,4 @@
-//! The named distances, as SciPy defines them.
+//! Named distances, as SciPy defines them.
 
 mod bray_curtis;
 mod canberra;
@@ -44,7 +44,7 @@ use super::{
 
 macro_rules! metrics {
     ($($(#[$doc:meta])* $name:ident = $text:literal;)*) => {
-        /// A distance by name. Sets count nonzero columns, of N.
+        /// Distance by name. Sets count nonzero columns, of N.
         #[derive(Clone, Copy, Debug, PartialEq)]
         #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
         #[cfg_attr(feature = "serde", serde(try_from = "String", into = "String"))]
@@ -96,7 +96,7 @@ metrics! {
     Dice = "dice";
     /// (N−|x∩y|)/N.
     RussellRao = "russell-rao";
-    /// Share of columns that differ.
+    /// Share of differing columns.
     Hamming = "hamming";
     /// d/N, d columns in one row.
     Matching = "matching";

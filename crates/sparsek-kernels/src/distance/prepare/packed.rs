@@ -22,7 +22,7 @@ use crate::{
 };
 
 pub(in crate::distance) const GROUP: usize = 64;
-/// The instruction's depth.
+/// Instruction depth.
 pub(in crate::distance) const STEP: usize = 16;
 const STEPS: usize = 2;
 pub(in crate::distance) const BLOCK: usize = 32;

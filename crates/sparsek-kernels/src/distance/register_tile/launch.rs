@@ -46,7 +46,7 @@ pub(in crate::distance) fn check(
 }
 
 impl RegisterTileConfig {
-    /// The smallest tile for `rows`. Depth decides rounding, so device and `size` alone decide it.
+    /// Smallest tile for `rows`. Depth decides rounding, so device and `size` alone decide it.
     fn new(client: &Client, size: usize, rows: usize) -> Option<Self> {
         let limit = client.properties().hardware.max_shared_memory_size;
         let count = units_per_cube(client, REGISTER_TILE_UNITS);

@@ -58,7 +58,7 @@ pub trait Semiring: Send + Sync + 'static {
     const STRATEGY: Strategy = Strategy::PRODUCTS;
 
     functions! {
-        /// Term of the norm.
+        /// Norm's term.
         norm __expand_norm (a, p) = |scope| S::__expand_new(scope, 0.0);
         /// Prepared value. Default: the value.
         prepare __expand_prepare (a, norm) = |scope| a;
@@ -68,11 +68,11 @@ pub trait Semiring: Send + Sync + 'static {
         identity __expand_identity () = |scope| S::__expand_new(scope, 0.0);
         /// Combines sums. Default: addition.
         reduce __expand_reduce (a, b) = |scope| a.__expand_add_method(scope, b);
-        /// Term of the total. Default: the product.
+        /// Total's term. Default: the product.
         product __expand_product (a, b, p) = |scope| a.__expand_mul_method(scope, b);
-        /// Term of the second total.
+        /// Second total's term.
         other __expand_other (a, b) = |scope| S::__expand_new(scope, 0.0);
-        /// Term of the core, over either row's columns; 0 for two zeros.
+        /// Core's term, over either row's columns; 0 for two zeros.
         direct __expand_direct (a, b, p) = |scope| S::__expand_new(scope, 0.0);
         /// Dense value. Default: the value.
         dense_value __expand_dense_value (b) = |scope| b;
@@ -80,7 +80,7 @@ pub trait Semiring: Send + Sync + 'static {
         absent __expand_absent () = |scope| S::__expand_new(scope, 0.0);
         /// Per-entry argument of [`contribution`](Self::contribution). Default: the value.
         left_value __expand_left_value (a) = |scope| a;
-        /// Term of the total for [`Dense::Left`](crate::distance::Dense::Left); 0 for zeros.
+        /// Total's term for [`Dense::Left`](crate::distance::Dense::Left); 0 for zeros.
         contribution __expand_contribution (a, left_value, dense_value) =
             |scope| S::__expand_new(scope, 0.0);
     }

@@ -9,7 +9,7 @@ const SMALLER: f32 = 5.421_011e-20;
 /// Divides within 3e-7 relative and 2^-60, for a finite positive divisor ≥ `dividend`; exact in
 /// f64. Anything for divisor 0 or infinity.
 ///
-/// Two Newton steps from a bit guess off by at most 0.051.
+/// Two Newton steps from a bit guess within 0.051.
 #[cube]
 pub fn quotient<S: Float>(dividend: S, divisor: S) -> S {
     let bits = S::size_bits().comptime();

@@ -150,12 +150,12 @@ pub mod host {
         S::new(f32::INFINITY)
     }
 
-    /// The greater.
+    /// Greater.
     pub fn max<S: Real>(a: S, b: S) -> S {
         if a > b { a } else { b }
     }
 
-    /// The lesser.
+    /// Lesser.
     pub fn min<S: Real>(a: S, b: S) -> S {
         if a < b { a } else { b }
     }

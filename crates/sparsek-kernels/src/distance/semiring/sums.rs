@@ -33,7 +33,7 @@ pub struct Sums<S: CubePrimitive> {
     pub p: S,
 }
 
-/// Two f32: at least 48 bits.
+/// Two f32: ≥ 48 bits.
 #[cfg(feature = "kernels")]
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 #[expand(derive(Clone, Copy))]

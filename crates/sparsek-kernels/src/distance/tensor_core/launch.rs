@@ -66,7 +66,7 @@ pub(in crate::distance) fn check_size(size: [usize; 2]) -> Result<(), KernelErro
     }
 }
 
-/// Sums are at most `greatest² · longest`.
+/// Sums are ≤ `greatest² · longest`.
 fn exact(inner: Option<Inner>, greatest: Option<f32>, longest: usize) -> bool {
     let greatest = match inner {
         Some(Inner::Ones) => 1.0,

@@ -31,7 +31,7 @@ fn max_sums(client: &Client, plane: u32, csr: &Csr, x: &Compressed) -> usize {
     MAX_SUMS_SMALL.max(busy).min(MAX_SUMS)
 }
 
-/// The longest load that leaves no unit idle.
+/// Longest load that leaves no unit idle.
 fn vector(client: &Client, plane: u32, x: &Compressed, sums: usize) -> usize {
     let fitting = client.io_optimized_vector_sizes(x.dtype.size()).filter(|&vector| {
         vector <= MAX_VECTOR

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! O(k) per entry. No atomics: an entry's columns differ, and teams have their own sums. Banks hold
-//! neighboring columns, so most additions do not conflict.
+//! neighboring columns, so few additions conflict.
 
 use cubecl::{ir::ElemType, prelude::*};
 

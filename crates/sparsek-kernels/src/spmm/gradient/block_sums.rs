@@ -228,7 +228,7 @@ fn sum_long_extents<N: Size>(
     own
 }
 
-/// Neighboring teams begin with different banks; all add in the same order.
+/// Neighboring teams begin with different banks; all add in one order.
 #[cube]
 fn sum_load<N: Size>(column: &Shared<[f32]>, load: Vector<u32, N>, turn: u32) -> f32 {
     let odd = turn & 1 == 1;

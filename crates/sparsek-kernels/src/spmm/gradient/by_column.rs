@@ -1,6 +1,6 @@
 //! Selected elements sorted by column.
 //!
-//! For each chunk of rows, a cube counts elements and claims a run per column; another places them.
+//! Per chunk of rows, a cube counts elements and claims a run per column; another places them.
 //! Atomics order the runs; no sum depends on it.
 
 use cubecl::{

@@ -57,12 +57,12 @@ impl ColumnBlocks {
         Self { handle, size, columns: block_columns(size[1], max_columns) }
     }
 
-    /// The buffer.
+    /// Buffer.
     pub fn handle(&self) -> &Handle {
         &self.handle
     }
 
-    /// Lists entries by blocks of at most `max_columns` columns.
+    /// Lists entries by blocks of ≤ `max_columns` columns.
     ///
     /// Columns ascend in each row. Takes 2 bytes per entry, 136 per row and block. Errors:
     /// unsupported blocks.
@@ -161,7 +161,7 @@ fn place(start: u32, bank: u32, nth: u32) -> usize {
     unit * comptime!(LOAD / TEAM as usize) + ((bank % 4) * 2 + nth % 2) as usize
 }
 
-/// No sum depends on the order of loads.
+/// No sum depends on load order.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn list_kernel(
     indptr: &[i32],

@@ -1,4 +1,4 @@
-//! A unit per selected element.
+//! Unit per selected element.
 
 use cubecl::{prelude::*, server::Handle};
 
@@ -14,7 +14,7 @@ use crate::{
 
 /// Computes [`gradient`](crate::spmm::gradient) by gathering k elements of `upstream` per entry.
 ///
-/// If k / width >= 1 / 8, gathers from a dense product: scratch `[transposed.rows, width]`.
+/// If 8 k ≥ width, gathers from a dense product: scratch `[transposed.rows, width]`.
 pub fn gradient_gathered(
     client: &Client,
     transposed: &Operand,

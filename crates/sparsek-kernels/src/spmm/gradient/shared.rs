@@ -76,8 +76,7 @@ pub(crate) fn plan(
 ///
 /// Scratch: `upstream` in f32; per selected element, 4 bytes and 4 per block.
 ///
-/// Errors: f64, weights, more columns than units of a cube, no planes of one size of at least 8
-/// units.
+/// Errors: f64, weights, more columns than units of a cube, no equal planes of ≥ 8 units.
 pub fn gradient_shared(
     client: &Client,
     transposed: &Operand,

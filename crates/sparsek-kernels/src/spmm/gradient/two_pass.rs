@@ -45,8 +45,8 @@ pub(crate) fn check(client: &Client, dtype: ElemType, width: usize) -> Result<u3
 
 /// Computes [`gradient`](crate::spmm::gradient) in two passes.
 ///
-/// `scratch` limits the bytes of products: by default a sixteenth of device memory, at most the
-/// largest allocation. Errors: dtypes besides f32 and f64; no planes of one size.
+/// `scratch` limits product bytes: by default a sixteenth of device memory, ≤ the largest
+/// allocation. Errors: dtypes besides f32 and f64; no equal planes.
 pub fn gradient_two_pass(
     client: &Client,
     product: &Product,

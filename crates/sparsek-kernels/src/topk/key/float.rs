@@ -1,4 +1,4 @@
-//! Keys from the bits of floats; 16-bit floats use their f32 value.
+//! Keys from float bits; 16-bit floats use their f32 value.
 
 use cubecl::prelude::*;
 
@@ -78,7 +78,7 @@ macro_rules! float_element {
             }
         }
 
-        /// Flushes subnormals, so that all runtimes agree.
+        /// Flushes subnormals, so all runtimes agree.
         #[cube]
         fn flushed(value: $float) -> $float {
             select(value.abs() < $normal, 0.0, value)

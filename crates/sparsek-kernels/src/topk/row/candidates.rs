@@ -1,4 +1,4 @@
-//! Selects from columns listed at or above a threshold, or else as `cube`.
+//! Selects from columns that reach a threshold, else as `cube`.
 
 #![allow(
     clippy::collapsible_if,

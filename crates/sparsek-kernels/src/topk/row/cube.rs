@@ -191,7 +191,7 @@ pub(super) fn place_elements<E: Element, I: Numeric>(
     let mut totals = Cursor { above: 0, level: 0 };
     let mut tile = 0u32;
     while tile < cols {
-        // Counts up to 1024 × 8 fit 16 bits.
+        // Counts ≤ 2^13 fit 16 bits.
         let first = tile + UNIT_POS * CUBE_ITEMS;
         let mut own = Cursor { above: 0, level: 0 };
         for item in 0..CUBE_ITEMS {

@@ -101,7 +101,7 @@ fn settled<E: Element>(quick: E::Key, #[comptime] config: CandidateConfig) -> E:
     }
 }
 
-/// All elements at or above `floor` reach it.
+/// All elements ≥ `floor` reach it.
 #[cube]
 fn loosened<E: Element>(floor: E::Key, #[comptime] config: CandidateConfig) -> E::Key {
     if comptime!(config.floats) {

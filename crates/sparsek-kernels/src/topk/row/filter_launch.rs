@@ -60,7 +60,7 @@ impl Job<'_> {
         let dim = CubeDim::new_2d(sample.plane_lanes(), sample.planes);
         let largest = self.elements().max(counts[2]).max(counts[3]);
         let row_grid = Grid::new(client, rows, dim, largest)?;
-        // SAFETY: `argument` checks rows, strides and lengths; samples lie inside rows.
+        // SAFETY: rows, strides and lengths checked; samples lie inside rows.
         unsafe {
             write_floors::launch_unchecked::<E>(
                 client,

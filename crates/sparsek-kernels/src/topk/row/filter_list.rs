@@ -194,7 +194,7 @@ impl<E: Element> KeySet<E::Key> for ListedRow<E> {
     }
 }
 
-/// Values of `length` loads from `first`. No branch: all loads are in flight.
+/// Values of `length` loads from `first`. Branchless: all loads are in flight.
 #[cube]
 fn values<E: Element>(
     row: &TileList<E>,
@@ -248,7 +248,7 @@ fn word_lanes(shape: TeamShape) -> u32 {
     shape.plane_lanes().min(u32::BITS)
 }
 
-/// Of all loads: as many bits each as a plane has lanes, at most 32.
+/// Of all loads: as many bits each as a plane has lanes, ≤ 32.
 fn words(shape: TeamShape) -> usize {
     shape.loads * (shape.lanes / word_lanes(shape)) as usize
 }

@@ -138,7 +138,7 @@ impl Job<'_> {
                 _ => self.packed_f16::<E, half::bf16>(&plan, config, values, indices),
             };
         }
-        // SAFETY: `argument` checks rows, strides and lengths; the kernel stays inside rows.
+        // SAFETY: rows, strides and lengths checked; the kernel stays inside rows.
         unsafe {
             register_select::launch_unchecked::<E>(
                 self.client,
@@ -231,7 +231,7 @@ impl Job<'_> {
         self.shape(lanes, lanes / plane)
     }
 
-    /// The fewest items, then the widest loads.
+    /// Fewest items, then widest loads.
     fn shape(&self, lanes: u32, planes: u32) -> TeamShape {
         let cols = self.input.cols;
         let loads = |width: usize| cols.div_ceil(lanes as usize * width);

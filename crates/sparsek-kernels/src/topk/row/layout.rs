@@ -89,7 +89,7 @@ impl RowRequest {
         }
     }
 
-    /// `k` at least 1.
+    /// `k` ≥ 1.
     pub fn search(&self) -> SearchParams {
         SearchParams {
             k: max(self.params.k, 1),

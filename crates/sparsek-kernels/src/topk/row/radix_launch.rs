@@ -86,7 +86,7 @@ impl Job<'_> {
         let dim = CubeDim::new_2d(config.plane, config.planes());
         let grid = Grid::new(self.client, input.rows.rows, dim, self.elements())?;
         let [values, indices] = self.sorted_arguments(input, sorted, config)?;
-        // SAFETY: `argument` checks rows, strides and lengths; places lie inside rows.
+        // SAFETY: rows, strides and lengths checked; places lie inside rows.
         unsafe {
             sort_tiles::launch_unchecked::<E>(
                 self.client,

@@ -94,7 +94,7 @@ impl CubeReduce {
         greatest
     }
 
-    /// From the least maximum of `groups` or more groups of units.
+    /// From the least maximum of ≥ `groups` groups of units.
     pub fn range_of_best<K: Int>(&self, greatest: K, #[comptime] groups: u32) -> KeyRange<K> {
         let lanes = comptime!((self.shape.lanes / groups).min(self.shape.plane_lanes()));
         let mut greatest = greatest;

@@ -1,4 +1,4 @@
-//! The exact threshold of float rows by guesses: about two counts for normal rows.
+//! Exact threshold of float rows by guesses: about two counts for normal rows.
 //!
 //! ```text
 //! value <- mean + quantile * deviation
@@ -308,7 +308,7 @@ impl RegisterRow<f32> {
     }
 }
 
-/// The least greater float on which devices agree.
+/// Least greater float on which devices agree.
 #[cube]
 pub(crate) fn next_above(value: f32) -> f32 {
     let bits = u32::reinterpret(value);

@@ -1,4 +1,4 @@
-//! The threshold of a row: fewer than k elements lie above, level ones fill up in index order.
+//! A row's threshold: fewer than k elements lie above, level ones fill up in index order.
 //! [`search`] works on keys; [`gaussian`] (exact) and [`early_stop`] on register floats, falling
 //! back to it.
 

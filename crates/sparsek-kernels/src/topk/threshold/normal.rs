@@ -45,7 +45,7 @@ pub(crate) fn normal_launch(k: usize, cols: usize) -> NormalLaunch {
     )
 }
 
-/// k and `cols` are at least 1.
+/// k and `cols` ≥ 1.
 #[cube]
 pub(crate) fn normal_on_device(k: u32, cols: u32) -> Normal {
     let cols = f32::cast_from(cols);
@@ -163,13 +163,13 @@ impl ValueBracket {
         self.low_count - self.high_count
     }
 
-    /// A proven bound, or -inf.
+    /// Proven bound, or -inf.
     pub fn floor(&self, cols: u32) -> f32 {
         let counted = self.low_count < f32::cast_from(cols);
         select(counted, self.low, -infinity::<f32>())
     }
 
-    /// A proven bound, or inf.
+    /// Proven bound, or inf.
     pub fn ceiling(&self) -> f32 {
         select(self.high_count == UNCOUNTED, infinity::<f32>(), self.high)
     }

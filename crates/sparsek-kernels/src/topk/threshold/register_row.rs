@@ -1,4 +1,4 @@
-//! A register row of floats or keys, greater wanted. Floats compare by signs of differences.
+//! Register row of floats or keys, greater wanted. Floats compare by signs of differences.
 
 use cubecl::prelude::*;
 

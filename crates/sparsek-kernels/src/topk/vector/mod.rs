@@ -1,4 +1,4 @@
-//! Top-k of one vector of any length: Dr. Top-k (Gaihre et al., SC 2021).
+//! Top-k of one vector of any length: Dr. Top-k (Gaihre et al., 2021).
 //!
 //! ```text
 //! delegates    <- greatest element of each subrange of 2^α elements

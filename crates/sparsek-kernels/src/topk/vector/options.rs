@@ -148,7 +148,7 @@ impl VectorOptions {
         TopkOptions::new(self.k).with_largest(self.largest).with_sorted(self.sorted)
     }
 
-    /// Checks `length` elements, at most `longest`, but not the device.
+    /// Checks `length` elements, ≤ `longest`, but not the device.
     ///
     /// Errors as [`TopkOptions::validate`], and [`KernelError::Routine`] unless delegates are 1 to
     /// 4.
@@ -169,8 +169,8 @@ impl VectorOptions {
 pub struct VectorStrategy {
     /// Subrange length.
     pub subrange: Subrange,
-    /// β per subrange: 1 to 4, at most its length. β > 1 scans only subranges with all β
-    /// selected (Rule 3).
+    /// β per subrange: 1 to 4, ≤ its length. β > 1 scans only subranges with all β selected
+    /// (Rule 3).
     pub delegates: usize,
     /// Delegate construction.
     pub construction: Construction,

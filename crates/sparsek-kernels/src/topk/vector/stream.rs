@@ -22,9 +22,9 @@ const I64: ElemType = ElemType::Int(IntKind::I64);
 
 /// Selects the k best of all parts pushed, however divided; the vector may exceed device memory.
 ///
-/// Uploads equal pieces of at most 64 MiB, or 64·k elements if more, up to 512 MiB; options apply
-/// to each. Devices hold three pieces and the scratch of [`topk_vector`](super::topk_vector); the
-/// host max(4·k, 2^20) elements and a result per device, with 8-byte indices.
+/// Uploads equal pieces of ≤ 64 MiB, or 64·k elements if more, up to 512 MiB; options apply to
+/// each. Devices hold three pieces and the scratch of [`topk_vector`](super::topk_vector); the host
+/// max(4·k, 2^20) elements and a result per device, with 8-byte indices.
 pub struct TopkStream<'a> {
     clients: &'a [Client],
     turn: usize,
@@ -117,7 +117,7 @@ impl<'a> TopkStream<'a> {
         blank(&self.clients[self.turn], bytes)
     }
 
-    /// Pushes one piece, without host copy if pinned; best 64 MiB or more. Errors as
+    /// Pushes one piece, without host copy if pinned; best ≥ 64 MiB. Errors as
     /// [`push`](Self::push).
     pub fn push_buffer(&mut self, part: Bytes) -> Result<(), KernelError> {
         let pushed = self.push_whole(part);
@@ -183,7 +183,7 @@ impl<'a> TopkStream<'a> {
 
     /// Returns the k best of all parts.
     ///
-    /// Errors: fewer than k elements were pushed, or the device or a part failed.
+    /// Errors: fewer than k elements, or the device or a part failed.
     pub fn finish(mut self) -> Result<Best, KernelError> {
         if let Some(error) = self.failed {
             return Err(error);

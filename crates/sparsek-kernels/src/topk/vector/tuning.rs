@@ -1,4 +1,4 @@
-//! Constants measured on an NVIDIA H200 (`benches/records/`).
+//! Measured on H200: `benches/records/`.
 
 pub(super) const MAX_FINISH_K: usize = 1 << 10;
 pub(super) const MIN_LENGTH_PER_K: usize = 16;

@@ -67,7 +67,7 @@ impl<'a, E: Element> SubrangeCall<'a, E> {
         E::Key::elem_type_native()
     }
 
-    /// Number of delegates.
+    /// Delegate count.
     pub fn delegates(&self) -> usize {
         self.partition.delegates(self.call.length)
     }
@@ -160,11 +160,11 @@ pub(super) enum FirstTopk {
 pub struct WorkloadStats {
     /// Vector length.
     pub length: usize,
-    /// Input of the first top-k.
+    /// First top-k's input.
     pub delegates: usize,
     /// Scanned subranges (Rule 3).
     pub subranges: usize,
-    /// Input of the second top-k, including selected delegates of unscanned subranges.
+    /// Second top-k's input, including selected delegates of unscanned subranges.
     pub concatenated: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Measured on an NVIDIA H200: `benches/records/`.
+//! Measured on H200: `benches/records/`.
 
 /// Fewest rows for this crate's kernels.
 pub(super) const TALL_ROWS: usize = 1 << 13;

@@ -310,7 +310,7 @@ fn arrays<S: Computed>(matrix: &Matrix, cols: usize) -> Arrays<S> {
     }
 }
 
-/// The first is `None` if equal to the second, a copy included: that may halve the work.
+/// The first is `None` if both are equal, even copies: that may halve the work.
 fn pair<S: Computed>([x, y]: [&Matrix; 2], spec: &DistanceSpec) -> (Option<Arrays<S>>, Arrays<S>) {
     let y = arrays::<S>(y, spec.cols);
     let x = (!spec.same_matrix).then(|| arrays::<S>(x, spec.cols));

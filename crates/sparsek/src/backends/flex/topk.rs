@@ -131,7 +131,7 @@ fn indices(input: FlexTensor, bounds: Bounds<Flex>, spec: &TopkSpec) -> FlexTens
     }))
 }
 
-/// Strategies do not change results.
+/// Strategies change no result.
 fn select_from_vector(input: FlexTensor, spec: &VectorSpec) -> (FlexTensor, FlexTensor) {
     let spec = TopkSpec { options: spec.options.row_options(), index: spec.index };
     pairs(input, Bounds::Whole, &spec)

@@ -17,7 +17,7 @@ pub(super) const ROWS_AT_ONCE: usize = 4;
 pub(super) const MAX_SHARES: usize = 64;
 pub(super) const MIN_SHARE_ROWS: usize = 512;
 pub(super) const ACCUMULATORS: usize = 16;
-/// Fixed, so sums do not depend on threads.
+/// Fixed, so threads change no sum.
 pub(super) const SUM_ROWS: usize = 128;
 
 pub(super) const BATCH_BYTES: usize = 64 << 20;

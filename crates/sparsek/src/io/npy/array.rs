@@ -5,7 +5,7 @@ use half::f16;
 use super::header::{Dtype, Header, read_exact};
 use crate::io::{memory, text::excerpt};
 
-/// A multiple of all element sizes.
+/// Multiple of all element sizes.
 const CHUNK: usize = 1 << 20;
 
 const MAX_TEXT: usize = 64;

@@ -111,12 +111,12 @@ impl MoeDispatch {
         self.counts.clone()
     }
 
-    /// First row of each expert: `[experts]`.
+    /// First row per expert: `[experts]`.
     pub fn offsets(&self) -> Tensor<1, Int> {
         self.offsets.clone()
     }
 
-    /// Row per copy: `[tokens, k]`; at least [`rows`](Self::rows) if dropped.
+    /// Row per copy: `[tokens, k]`; ≥ [`rows`](Self::rows) if dropped.
     pub fn slots(&self) -> Tensor<2, Int> {
         self.slots.clone()
     }

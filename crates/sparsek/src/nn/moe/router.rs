@@ -32,7 +32,7 @@ pub enum Gate {
 pub struct TopkRouterConfig {
     /// Token width.
     pub d_model: usize,
-    /// Number of experts.
+    /// Experts.
     pub experts: usize,
     /// Experts per token.
     pub k: usize,

@@ -63,8 +63,8 @@ impl SparseMoeConfig {
 /// Mixture of MLPs: `y[t] = Σ_j w[t, j] · mlp_{e[t, j]}(x[t])`.
 ///
 /// Pads experts to equal counts for one batched product. With capacity factor c, experts have
-/// `⌈c · tokens · k / experts⌉` rows, at most `tokens`; excess copies weigh 0. Otherwise
-/// **the host reads the greatest count per call**; skewed routes cost `experts · greatest` rows.
+/// `⌈c · tokens · k / experts⌉` rows, ≤ `tokens`; excess copies weigh 0. Otherwise **the host reads
+/// the greatest count per call**; skewed routes cost `experts · greatest` rows.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {

@@ -108,7 +108,7 @@ impl TopkCompressor {
     }
 }
 
-/// Sent elements of a gradient.
+/// Sent gradient elements.
 #[derive(Clone, Debug)]
 pub struct SparseGradient {
     /// Values: `[k]`.

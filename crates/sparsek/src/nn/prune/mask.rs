@@ -2,10 +2,10 @@ use burn::tensor::{Bool, Tensor};
 
 use crate::topk::{TopkOptions, topk_bool_mask};
 
-/// Number of elements to keep.
+/// Elements to keep.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kept {
-    /// Absolute number.
+    /// Number.
     Count(usize),
     /// Share in `[0, 1]`, rounded to nearest.
     Share(f64),
@@ -29,7 +29,7 @@ impl Kept {
     }
 }
 
-/// True at the greatest magnitudes of the tensor; same shape. Han et al., 2015.
+/// True at the tensor's greatest magnitudes; same shape. Han et al., 2015.
 ///
 /// Panics if more is kept than exists, or a share is outside `[0, 1]`.
 ///
@@ -54,10 +54,10 @@ pub fn magnitude_mask<const D: usize>(weight: Tensor<D>, kept: Kept) -> Tensor<D
     topk_bool_mask(rows, &TopkOptions::new(k), 1).reshape(shape)
 }
 
-/// True at the greatest magnitudes per row along `dim`; same shape.
+/// True at each row's greatest magnitudes along `dim`; same shape.
 ///
 /// Negative `dim` counts from the end; 0 takes the inputs of each output of Burn's `Linear`. Panics
-/// as [`magnitude_mask`], if `dim` is out of range, or if several rows exceed
+/// as [`magnitude_mask`], if `dim` is out of range, or several rows exceed
 /// [`MAX_COLS`](crate::topk::MAX_COLS).
 ///
 /// ```

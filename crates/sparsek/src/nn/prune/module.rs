@@ -7,7 +7,7 @@ use burn::{
 
 use super::mask::{Kept, magnitude_mask, magnitude_mask_rows, n_of_m_mask};
 
-/// Elements of a parameter to keep.
+/// Parameter elements to keep.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum PruneRule {
     /// Per tensor: [`magnitude_mask`].

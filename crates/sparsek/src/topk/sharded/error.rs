@@ -7,31 +7,31 @@ use super::super::lists::{DeviceFailure, device_name};
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ShardedError {
-    /// No shards given.
+    /// No shards.
     #[error("there are no shards")]
     NoShards,
     /// k exceeds all elements.
     #[error("k = {k} is greater than the {length} elements of all shards")]
     KTooLarge {
-        /// Requested k.
+        /// k.
         k: usize,
-        /// Total elements.
+        /// Elements.
         length: usize,
     },
     /// Shards differ in dtype.
     #[error("shard {shard} has dtype {found:?}, the first has {first:?}")]
     MixedDtypes {
-        /// Shard index.
+        /// Shard.
         shard: usize,
-        /// First shard's dtype.
+        /// First dtype.
         first: DType,
-        /// Shard dtype.
+        /// Dtype.
         found: DType,
     },
     /// Only some shards use autodiff.
     #[error("shard {shard} and the first are not both on autodiff devices")]
     MixedAutodiff {
-        /// Shard index.
+        /// Shard.
         shard: usize,
     },
     /// Unsupported dtype.
@@ -42,7 +42,7 @@ pub enum ShardedError {
         /// Device.
         device: String,
     },
-    /// Method is not exact.
+    /// Inexact method.
     #[error("method {method:?} is not supported (supported: Exact)")]
     Method {
         /// Method.
@@ -51,7 +51,7 @@ pub enum ShardedError {
     /// Device lacks 64-bit indices.
     #[error("{length} elements need indices of 64 bits, which {device} lacks")]
     IndexDtype {
-        /// Total elements.
+        /// Elements.
         length: usize,
         /// Device.
         device: String,
@@ -61,7 +61,7 @@ pub enum ShardedError {
     Device {
         /// Device.
         device: String,
-        /// Runtime report.
+        /// Reason.
         reason: String,
     },
 }

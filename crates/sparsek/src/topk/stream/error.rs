@@ -7,23 +7,23 @@ use super::super::lists::DeviceFailure;
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StreamError {
-    /// No parts pushed.
+    /// No parts.
     #[error("no part was pushed")]
     NoParts,
     /// k exceeds all elements.
     #[error("k = {k} is greater than the {length} elements of all parts")]
     KTooLarge {
-        /// Requested k.
+        /// k.
         k: usize,
-        /// Total elements.
+        /// Elements.
         length: u64,
     },
     /// Parts differ in dtype.
     #[error("the part has dtype {found:?}, the first has {first:?}")]
     MixedDtypes {
-        /// First part's dtype.
+        /// First dtype.
         first: DType,
-        /// Part dtype.
+        /// Dtype.
         found: DType,
     },
     /// Unsupported dtype.
@@ -34,7 +34,7 @@ pub enum StreamError {
         /// Device.
         device: String,
     },
-    /// Method is not exact.
+    /// Inexact method.
     #[error("method {method:?} is not supported (supported: Exact)")]
     Method {
         /// Method.
@@ -43,7 +43,7 @@ pub enum StreamError {
     /// Device lacks 64-bit indices.
     #[error("{length} elements need indices of 64 bits, which {device} lacks")]
     IndexDtype {
-        /// Elements to index.
+        /// Elements.
         length: u64,
         /// Device.
         device: String,
@@ -53,7 +53,7 @@ pub enum StreamError {
     Device {
         /// Device.
         device: String,
-        /// Runtime report.
+        /// Reason.
         reason: String,
     },
 }

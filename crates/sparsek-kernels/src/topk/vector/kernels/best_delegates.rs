@@ -99,7 +99,7 @@ impl DelegateSet {
             self.spacing,
         );
         let quota = self.k - threshold.above;
-        // Counts up to 1024 x 32 fit 16 bits.
+        // Counts ≤ 2^15 fit 16 bits.
         let mut own = Cursor { above: 0, level: 0 };
         #[unroll]
         for item in 0..items {

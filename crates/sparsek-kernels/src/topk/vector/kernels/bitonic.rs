@@ -20,9 +20,9 @@ pub(crate) const MAX_RUN: usize = BITONIC_TILE / 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct BitonicConfig {
-    /// A power of two, at least k.
+    /// Power of two ≥ k.
     pub run: usize,
-    /// A power of two.
+    /// Power of two.
     pub units: u32,
     pub largest: bool,
     pub last: bool,

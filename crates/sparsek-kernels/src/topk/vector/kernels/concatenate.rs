@@ -1,7 +1,7 @@
 //! Concatenates selected subranges over many cubes.
 //!
-//! Slot `(rank << α) + i` is element i of the subrange of delegate `rank`. [`gather_subranges`]
-//! copies all; other kernels apply Rules 2 and 3.
+//! Slot `(rank << α) + i` is element i of delegate `rank`'s subrange. [`gather_subranges`] copies
+//! all; other kernels apply Rules 2 and 3.
 
 #![allow(
     clippy::collapsible_if,

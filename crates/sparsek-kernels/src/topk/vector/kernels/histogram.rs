@@ -331,7 +331,7 @@ pub(crate) fn list_selected<E: Element, N: Size>(
     let end = min((CUBE_POS + 1) * per_cube, extent.length);
     let mut tile = CUBE_POS * per_cube;
     while tile < end {
-        // Counts up to 1024 x 16 fit 16 bits.
+        // Counts ≤ 2^14 fit 16 bits.
         let first = tile + (UNIT_POS * HISTOGRAM_ITEMS) as usize;
         let per_load = N::value().comptime();
         let mut own = Cursor { above: 0, level: 0 };

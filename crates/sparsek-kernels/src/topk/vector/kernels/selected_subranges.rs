@@ -259,7 +259,7 @@ impl<E: Element, N: Size> SelectedSubranges<E, N> {
                 }
             }
             sync_cube();
-            // Counts up to 1024 x 16 fit 16 bits.
+            // Counts ≤ 2^14 fit 16 bits.
             let sums = reduce.prefix_sum(own.packed());
             let mut cursor = totals.after(sums.before);
             #[unroll]

@@ -47,7 +47,7 @@ pub(crate) struct FinishConfig {
     /// Bounds k.
     pub max_k: usize,
     pub room: usize,
-    /// Keys differ by at least `2^spacing`, except infinities and NaN.
+    /// Keys differ by ≥ `2^spacing`, except infinities and NaN.
     pub spacing: u32,
     pub largest: bool,
 }

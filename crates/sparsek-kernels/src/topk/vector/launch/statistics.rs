@@ -1,4 +1,4 @@
-//! The workload of a call, for the paper's figures.
+//! Workload of a call, for the paper's figures.
 
 use cubecl::{prelude::*, server::Handle};
 
