@@ -1,7 +1,7 @@
 //! Tables of products with a graph, training epochs, linear layers and MaxK-GNN.
 
 use super::{
-    records::{Group, Line, groups, split, values},
+    records::{Group, Line, groups, split},
     table::{BACKENDS, MISSING, Table, cell, over, rank, with_ratio},
 };
 
@@ -187,20 +187,26 @@ fn by_model(lines: &[&Line], caption: &str, write: impl Fn(&Group) -> String) ->
         }
     });
     let mut table = Table::new(["activation".to_string()].into_iter().chain(head));
-    let mut names = values(&groups(lines.iter().copied(), &["activation"]), "activation");
-    names.sort_by_key(|name| (*name != "relu", *name));
+    let mut names: Vec<String> = lines.iter().map(|line| row_name(line)).collect();
+    names.sort_by_cached_key(|name| (!name.starts_with("relu"), name.clone()));
+    names.dedup();
     for name in names {
         let cells = columns.iter().map(|column| {
-            let lines = column.0.iter().copied();
-            let lines = lines.filter(|line| line.text("activation") == name);
+            let lines = column.0.iter().copied().filter(|line| row_name(line) == name);
             groups(lines, &[]).first().map_or(MISSING.into(), &write)
         });
-        table.row([name.to_string()].into_iter().chain(cells));
+        table.row([name.clone()].into_iter().chain(cells));
     }
     match table.markdown() {
         empty if empty.is_empty() => empty,
         text => format!("{caption}:\n\n{text}"),
     }
+}
+
+fn row_name(line: &Line) -> String {
+    let peer = if line.is_peer() { ", PyTorch" } else { "" };
+    let captured = if line.is("captured") { ", captured" } else { "" };
+    format!("{}{captured}{peer}", line.text("activation"))
 }
 
 /// Mean and sample standard deviation of the test metric, in percent.

@@ -281,8 +281,8 @@ fn check_labels(operation: &str, scores: &Tensor<2>, labels: &Tensor<1, Int>) {
 
 /// Runs an Adam step (Kingma and Ba, 2015) in one launch.
 ///
-/// Returns parameter and moments, by [`AdamFactors`]. Tensors share shape and dtype, outside
-/// autodiff. Deterministic; computes in f32 (f64 for f64).
+/// Returns parameter and moments; [`AdamFactors`] gives the formula. Tensors share shape and dtype,
+/// outside autodiff. Deterministic; computes in f32 (f64 for f64).
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};

@@ -18,9 +18,10 @@ use crate::{
     },
 };
 
-const SIZES: [usize; 37] = [
+const SIZES: [usize; 38] = [
     1, 2, 3, 7, 8, 9, 31, 32, 33, 63, 64, 65, 100, 127, 128, 129, 130, 255, 256, 257, 300, 511,
-    512, 513, 700, 768, 1000, 1023, 1024, 1025, 1700, 2048, 4096, 4097, 8192, 20_000, 100_000,
+    512, 513, 700, 768, 1000, 1023, 1024, 1025, 1700, 2048, 4096, 4097, 8192, 16_384, 20_000,
+    100_000,
 ];
 
 const METHODS: [(&str, Method); 8] = [
@@ -80,6 +81,11 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
             outputs(b, routine, U32, &[20_000])
         });
         cases.add(backend, at("f32/sorted".into()), move |b| sorted(b, routine));
+        if routine == Some(Routine::Block) {
+            cases.add(backend, at("f32/histograms/outputs".into()), move |b| {
+                outputs(b, routine, U32, &[9_001])
+            });
+        }
         if routine == Some(Routine::Filter) {
             cases.add(backend, at("f32/many-tiles".into()), move |b| many_tiles(b, routine));
         }
@@ -112,6 +118,11 @@ fn add_dtype<T: Element>(
     cases.add(backend, at(format!("{}/long/{end}", T::NAME)), move |b| {
         long::<T>(b, routine, Layout::Contiguous, largest)
     });
+    if routine == Some(Routine::Block) {
+        cases.add(backend, at(format!("{}/histograms/{end}", T::NAME)), move |b| {
+            histograms::<T>(b, routine, largest)
+        });
+    }
     cases.add(backend, at(format!("{}/planes/{end}", T::NAME)), move |b| {
         planes::<T>(b, routine, largest)
     });
@@ -300,6 +311,23 @@ fn long<T: Element>(
     for cols in [16_400, 30_001] {
         let matrix = Matrix::<T>::mixed(18, cols, seed(cols) + 90);
         check.all(&matrix, layout, &[1, 100, 700], &[false], largest, Method::Exact)?;
+    }
+    check.end()
+}
+
+/// Rows that a cube holds and searches by histograms; whole and ragged.
+fn histograms<T: Element>(backend: &Backend, routine: Option<Routine>, largest: bool) -> Outcome {
+    let mut check = Check::new(backend, routine);
+    for cols in [8_201, 1 << 14] {
+        let matrix = Matrix::<T>::mixed(18, cols, seed(cols) + 91);
+        let ks = [1, 700, 4500, cols];
+        check.all(&matrix, Layout::Contiguous, &ks, &[false], largest, Method::Exact)?;
+        check.all(&matrix, Layout::Padded, &[300, 700], &[true], largest, Method::Exact)?;
+        check.all(&matrix, Layout::Transposed, &[700], &[false], largest, Method::Exact)?;
+        let ragged = matrix.with_any_lengths(147);
+        check.all(&ragged, Layout::Contiguous, &ks[1..], &[false], largest, Method::Exact)?;
+        let between = ragged.with_any_starts(148);
+        check.all(&between, Layout::Contiguous, &[700], &[false], largest, Method::Exact)?;
     }
     check.end()
 }

@@ -4,7 +4,7 @@ use burn::{
     nn::{LayerNorm, LayerNormConfig, Linear},
     tensor::{Device, Tensor},
 };
-use sparsek::sparse::Compressed;
+use sparsek::{dense::add_bias, sparse::Compressed};
 
 const EPSILON: f32 = 1e-5;
 
@@ -23,6 +23,12 @@ pub(super) fn linear_added(layer: &Linear, x: Tensor<2>, addend: Tensor<2>) -> T
 pub(super) fn linear_compressed(layer: &Linear, x: &Compressed) -> Tensor<2> {
     debug_assert!(layer.bias.is_none());
     sparsek::dense::linear_compressed(x, layer.weight.val())
+}
+
+/// `x` times `[1]`. The gradient of Burn's broadcast factor would sum in one cube.
+pub(super) fn scaled(x: Tensor<2>, factor: Tensor<1>) -> Tensor<2> {
+    let factors = add_bias(x.zeros_like(), factor.expand([x.dims()[1]]));
+    x * factors
 }
 
 pub(super) fn new_layer_norm(width: usize, device: &Device) -> LayerNorm {

@@ -7,7 +7,10 @@ use burn::{
 use sparsek::sparse::Compressed;
 
 use super::{
-    aggregate::aggregate_sum_compressed, aggregator::Aggregator, constant::Constant, dense::linear,
+    aggregate::aggregate_sum_compressed,
+    aggregator::Aggregator,
+    constant::Constant,
+    dense::{linear, scaled},
 };
 use crate::graph::{BipartiteGraph, Graph};
 
@@ -105,7 +108,7 @@ impl GinConv {
 
     fn finish(&self, aggregated: Tensor<2>, x: Tensor<2>) -> Tensor<2> {
         let root = match &self.trained {
-            Some(eps) => x.clone() + x * eps.val().unsqueeze(),
+            Some(eps) => x.clone() + scaled(x, eps.val()),
             None if self.eps.0 == 0.0 => x,
             None => x * (1.0 + self.eps.0),
         };

@@ -1,4 +1,7 @@
 use burn::{config::Config, tensor::Tensor};
+use sparsek::dense::column_sums;
+
+use super::dense::scaled;
 
 /// PyG's `PairNorm` (Zhao and Akoglu, 2020): with `c = x - mean x` over nodes,
 /// `y = s c / √(ε + mean_i ‖c[i]‖²)`, or individually `y[i] = s c[i] / (ε + ‖c[i]‖)`.
@@ -33,11 +36,11 @@ impl PairNorm {
     pub fn forward(&self, x: Tensor<2>) -> Tensor<2> {
         let centered = x.clone() - x.mean_dim(0);
         let squares = centered.clone().square().sum_dim(1);
-        let length = match self.individually {
+        if self.individually {
             // √ has infinite slope at 0.
-            true => squares.clamp_min(1e-24).sqrt() + self.epsilon,
-            false => (squares.mean_dim(0) + self.epsilon).sqrt(),
-        };
-        centered * self.scale / length
+            return centered * self.scale / (squares.clamp_min(1e-24).sqrt() + self.epsilon);
+        }
+        let mean = column_sums(squares) / centered.dims()[0] as f64;
+        scaled(centered, (mean + self.epsilon).sqrt().recip() * self.scale)
     }
 }

@@ -56,6 +56,9 @@ pub struct RunSummary {
     pub ms_per_epoch: f64,
     /// Total seconds.
     pub seconds: f64,
+    /// Epochs were replayed.
+    #[serde(default)]
+    pub captured: bool,
     /// Full configuration.
     #[serde(default)]
     pub configuration: String,

@@ -3,15 +3,16 @@ use cubecl::{features::Plane, ir::ElemType, prelude::*};
 use super::{
     key::{require_element, require_index},
     options::{Method, TopkOptions},
-    threshold::search::exact_passes,
+    threshold::{histogram::BINS, search::exact_passes},
     tuning::{
         BLOCK_CUBE_UNITS, CUBE_UNITS, DELEGATE_COLS, DELEGATE_SELECTED, DELEGATE_SUBRANGES,
         FEW_ROWS_COLS, FILTER_COLS, FILTER_LARGE_K, FILTER_LARGE_K_COLS, FILTER_LONG_COLS,
         FILTER_MANY_COLS, FILTER_ROWS, FILTER_SAMPLE_ITEMS, FILTER_SHORT_LIST, FILTER_UNITS,
-        LIST_ITEMS, LONG_CUBE_UNITS, LONG_FILTER_UNITS, LONG_ROW, LONG_SAMPLE, LONG_SAMPLE_ITEMS,
-        LONG_SAMPLED_UNITS, MAX_LISTED, MAX_UNIT_COLS, RADIX_TILE_BYTES, RADIX_UNITS,
-        REGISTER_ITEMS, SAMPLE_ITEMS, SAMPLE_MARGIN, SAMPLE_SLACK, SAMPLED_COLS,
-        SAMPLED_COLS_PER_UNIT, SAMPLED_MAX_UNITS, SAMPLED_MIN_UNITS, TILE_ITEMS, UNIT_BLOCK,
+        HISTOGRAM_COLS, HISTOGRAM_K, LIST_ITEMS, LONG_CUBE_UNITS, LONG_FILTER_UNITS, LONG_ROW,
+        LONG_SAMPLE, LONG_SAMPLE_ITEMS, LONG_SAMPLED_UNITS, MAX_LISTED, MAX_UNIT_COLS,
+        RADIX_TILE_BYTES, RADIX_UNITS, REGISTER_ITEMS, SAMPLE_ITEMS, SAMPLE_MARGIN, SAMPLE_SLACK,
+        SAMPLED_COLS, SAMPLED_COLS_PER_UNIT, SAMPLED_MAX_UNITS, SAMPLED_MIN_UNITS, TILE_ITEMS,
+        UNIT_BLOCK,
     },
     types::{MAX_COLS, Routine, Rows},
 };
@@ -27,6 +28,10 @@ use crate::{
 const FILTER_BUFFERS: usize = 9;
 /// Shared memory of bins and exchanges.
 const FILTER_BYTES: usize = 1 << 14;
+/// Of bins and a list.
+const HISTOGRAM_BYTES: usize = (BINS + MAX_LISTED) * size_of::<u32>();
+/// Per plane.
+const EXCHANGE_BYTES: usize = 160;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RowProblem {
@@ -193,6 +198,8 @@ pub(crate) fn cube_units(client: &Client, cols: usize) -> u32 {
 /// planes, cols >= FILTER_COLS:                          filter, sampled, block
 /// planes, cols >= FILTER_MANY_COLS, many rows:          filter, sampled, block
 /// planes, cols >= FILTER_LARGE_K_COLS, many, large k:   filter, sampled, block
+/// planes, cols >= HISTOGRAM_COLS, few rows or large k,
+///     except k <= DELEGATE_SELECTED, cols < DELEGATE_COLS: block, sampled, filter
 /// planes, ragged:                                       plane, sampled, delegate, block, filter
 /// planes, k <= DELEGATE_SELECTED, cols < DELEGATE_COLS: plane, delegate, block
 /// planes, cols >= SAMPLED_COLS:                         plane, sampled, block, filter
@@ -207,8 +214,12 @@ pub(crate) fn select(client: &Client, problem: &RowProblem) -> Result<Routine, K
     let large = problem.k >= FILTER_LARGE_K && problem.cols >= FILTER_LARGE_K_COLS;
     let many = problem.rows >= FILTER_ROWS && (large || problem.cols >= FILTER_MANY_COLS);
     let filters = many || problem.cols >= FILTER_COLS;
+    let few_rows = problem.rows <= multiprocessors(client);
+    let counts =
+        takes_histogram(client, problem.cols) && !few && (few_rows || problem.k >= HISTOGRAM_K);
     let preferred: &[Routine] = match (planes, few, long) {
         (true, _, _) if filters => &[Routine::Filter, Routine::Sampled, Routine::Block],
+        (true, _, _) if counts => &[Routine::Block, Routine::Sampled, Routine::Filter],
         (true, _, _) if problem.ragged => {
             &[Routine::Plane, Routine::Sampled, Routine::Delegate, Routine::Block, Routine::Filter]
         }
@@ -225,6 +236,14 @@ pub(crate) fn select(client: &Client, problem: &RowProblem) -> Result<Routine, K
     let routine = if cube { Routine::Cube } else { Routine::Unit };
     check(routine, client, problem)?;
     Ok(routine)
+}
+
+/// Whether `block` searches by histograms.
+pub(crate) fn takes_histogram(client: &Client, cols: usize) -> bool {
+    let planes = plane_size(client).map_or(BLOCK_CUBE_UNITS, |plane| BLOCK_CUBE_UNITS / plane);
+    let needed = HISTOGRAM_BYTES + planes as usize * EXCHANGE_BYTES;
+    let room = client.properties().hardware.max_shared_memory_size;
+    cols >= HISTOGRAM_COLS && needed <= room && require_sums(client).is_ok()
 }
 
 /// A forced `plane` runs on llvmpipe, which does not list `Plane::Ops`.

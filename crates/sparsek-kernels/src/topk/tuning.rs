@@ -5,8 +5,12 @@
 pub(crate) const REGISTER_ITEMS: usize = 32;
 pub(crate) const SPREAD_ITEMS: usize = 4;
 pub(crate) const BUSY_UNITS: usize = 512;
-/// From here `sampled` precedes `block`.
+/// From here `sampled` precedes `block`, except for few rows or k from [`HISTOGRAM_K`].
 pub(crate) const SAMPLED_COLS: usize = 1 << 13;
+/// From here `block` counts keys in histograms.
+pub(crate) const HISTOGRAM_COLS: usize = SAMPLED_COLS;
+/// From here such rows precede `sampled`.
+pub(crate) const HISTOGRAM_K: usize = 1 << 10;
 /// From here `filter` precedes both.
 pub(crate) const FILTER_COLS: usize = 1 << 17;
 /// From here with [`FILTER_ROWS`].

@@ -56,7 +56,7 @@ impl Rows {
     /// Limits row r to its first `lengths[r]` elements, a u32 cut to `cols`.
     ///
     /// Rows shorter than k are selected whole; empty slots come last, with value zero and all index
-    /// bits set.
+    /// bits set (-1, or `u32::MAX`).
     pub fn with_lengths(self, lengths: Handle) -> Self {
         Self { starts: None, lengths: Some(lengths), ..self }
     }

@@ -20,7 +20,7 @@ pub struct TopkAttentionConfig {
     pub heads: usize,
     /// Keys per query; all if fewer.
     pub k: usize,
-    /// Default: exact.
+    /// Selection method. Default: exact.
     #[config(default = "Method::Exact")]
     pub method: Method,
     /// Hides later keys. Default: false.

@@ -24,7 +24,7 @@ pub struct KWinnersConfig {
     /// α: batch weight in duty cycles. Default: 0.05.
     #[config(default = 0.05)]
     pub momentum: f64,
-    /// Default: exact.
+    /// Selection method. Default: exact.
     #[config(default = "Method::Exact")]
     pub method: Method,
 }

@@ -10,7 +10,7 @@ use crate::{
 pub struct MaxKConfig {
     /// Elements per row.
     pub k: usize,
-    /// Default: exact.
+    /// Selection method. Default: exact.
     #[config(default = "Method::Exact")]
     pub method: Method,
 }

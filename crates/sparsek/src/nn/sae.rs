@@ -43,7 +43,7 @@ pub struct TopkSaeConfig {
     /// Batch weight in BatchTopK's threshold. Default: 0.01.
     #[config(default = 0.01)]
     pub momentum: f64,
-    /// Default: exact.
+    /// Selection method. Default: exact.
     #[config(default = "Method::Exact")]
     pub method: Method,
 }

@@ -148,6 +148,7 @@ pub(super) fn run<C: Described>(
         test,
         ms_per_epoch: outcome.ms_per_epoch,
         seconds: outcome.seconds,
+        captured: outcome.captured,
         configuration: configuration(config, model, (data, settings))?,
     };
     if let Some(log) = log {

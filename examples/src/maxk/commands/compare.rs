@@ -184,6 +184,7 @@ fn one_of<C: Described>(
         run.dataset == data.name()
             && run.backend == backend.choice.to_string()
             && run.configuration == configuration
+            && !run.captured
     };
     if let Some(run) = earlier.iter().find(same) {
         return Ok(Some(run.clone()));
@@ -208,7 +209,7 @@ fn time_of(
 ) -> Done<f64> {
     let (model, label) = (name_of(kind), activation.to_string());
     let same = |run: &&RunSummary| {
-        run.dataset == data.name() && run.model == model && run.activation == label
+        run.dataset == data.name() && run.model == model && run.activation == label && !run.captured
     };
     match time(runs.iter().filter(same)) {
         ms if ms.is_nan() => {

@@ -29,6 +29,7 @@ fn summary(epochs: usize) -> RunSummary {
         test: 0.5,
         ms_per_epoch: 1.0,
         seconds: 0.1,
+        captured: false,
         configuration: String::new(),
     }
 }

@@ -23,6 +23,8 @@ pub(crate) struct RegisterConfig {
     pub shape: TeamShape,
     /// Searched as floats first.
     pub floats: bool,
+    /// Searched by histograms of keys.
+    pub histogram: bool,
     pub strided: bool,
     pub values: bool,
     pub indices: bool,

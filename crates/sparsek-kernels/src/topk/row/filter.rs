@@ -125,10 +125,12 @@ pub(crate) fn list_tiles<E: Element, N: Size>(
     let number = (CUBE_POS - row * tiles) as u32;
     let request = RowRequest::new(bounds, row, layout, params);
     let list = TileList::<E>::new::<N>(row, request, floors, lists.sizes, config, max_tiles);
-    if list.kind == NONE || number >= list.tiles() {
+    // Without the floor, so that it arrives with the tile.
+    if request.layout.cols <= lists.sizes.capacity || number >= list.row_tiles() {
         terminate!();
     }
-    list.append::<N>(input, elements, number, &lengths[row], lists);
+    let loaded = list.load::<N>(input, number);
+    list.append::<N>(&loaded, elements, number, &lengths[row], lists);
 }
 
 /// A dense row begins at zero.
@@ -196,10 +198,13 @@ impl<E: Element> TileList<E> {
         }
     }
 
-    fn tiles(&self) -> u32 {
+    fn row_tiles(&self) -> u32 {
         let cols = comptime!(tile_cols(self.config.sample.lanes));
-        let tiles = (self.head + self.request.layout.cols).div_ceil(cols);
-        select(self.kind == NONE, 1u32, tiles)
+        (self.head + self.request.layout.cols).div_ceil(cols)
+    }
+
+    fn tiles(&self) -> u32 {
+        select(self.kind == NONE, 1u32, self.row_tiles())
     }
 
     pub fn entry(&self, tile: u32) -> usize {
@@ -215,41 +220,53 @@ impl<E: Element> TileList<E> {
         self.row * self.sizes.capacity as usize
     }
 
+    /// First column of this plane.
+    fn first_of_plane(&self, number: u32) -> u32 {
+        let units = comptime!(self.config.sample.lanes);
+        let plane_cols = comptime!(self.config.part.lanes * TILE_ITEMS as u32);
+        number * comptime!(tile_cols(units)) + UNIT_POS_Y * plane_cols
+    }
+
+    fn load<N: Size>(&self, input: &[Vector<E, N>], number: u32) -> LoadedRow<E, N> {
+        let memory = comptime!(self.config.memory);
+        let (strided, search) = comptime!((memory.strided, memory.search));
+        let source = RowSource::<E, N>::of_request(input, self.row, &self.request, strided, search);
+        let first = self.first_of_plane(number);
+        let cols = source.layout.cols;
+        let part = comptime!(self.config.part);
+        let team = Team::of(cols - min(first, cols), part, memory.ragged);
+        LoadedRow::<E, N>::new(&source.rest_from(first), team)
+    }
+
     fn append<N: Size>(
         &self,
-        input: &[Vector<E, N>],
+        loaded: &LoadedRow<E, N>,
         elements: &[E],
         number: u32,
         listed: &Atomic<u32>,
         lists: &mut Lists<E>,
     ) {
-        let memory = comptime!(self.config.memory);
+        let search = comptime!(self.config.memory.search);
         let part = comptime!(self.config.part);
         let units = comptime!(self.config.sample.lanes);
-        let step_cols = comptime!(part.lanes * TILE_ITEMS as u32);
         let floor = SampledThreshold::<E> {
             value: f32::reinterpret(u32::cast_from(self.floor)),
             found: self.kind == FLOAT,
             key: self.floor,
         };
-        let (strided, search) = comptime!((memory.strided, memory.search));
-        let source = RowSource::<E, N>::of_request(input, self.row, &self.request, strided, search);
-        let cols = source.layout.cols;
-        let own = number * comptime!(tile_cols(units)) + UNIT_POS_Y * step_cols;
+        let own = self.first_of_plane(number);
+        let head = select(own == 0, self.head, 0u32);
         let mut words = Shared::<[u32]>::new_slice(units as usize);
-        let team = Team::of(cols - min(own, cols), part, memory.ragged);
-        let rest = source.rest_from(own);
-        let loaded = LoadedRow::<E, N>::new(&rest, team);
         let mut above = 0u32;
         let mut level_count = 0u32;
         if comptime!(self.config.floats) {
             if self.kind == FLOAT {
-                let bits = ReachedBits::new::<E, N>(&loaded, rest.head, &floor, true, search);
+                let bits = ReachedBits::new::<E, N>(loaded, head, &floor, true, search);
                 above = bits.above;
             }
         }
         if self.kind == KEY {
-            let bits = ReachedBits::new::<E, N>(&loaded, rest.head, &floor, false, search);
+            let bits = ReachedBits::new::<E, N>(loaded, head, &floor, false, search);
             above = bits.above;
             level_count = bits.level.count_ones();
         }

@@ -27,7 +27,7 @@ use crate::{
         options::{Method, MethodKind},
         plan::{
             RowProblem, SampledPlan, cube_units, listed, load_widths, masked_load_width,
-            sampled_plan,
+            sampled_plan, takes_histogram,
         },
         threshold::{early_stop::CODE_BITS, normal::normal_launch},
         tuning::{
@@ -113,6 +113,9 @@ impl Job<'_> {
             search: self.search(),
             shape,
             floats: !matches!(self.options.method, Method::Precision(_)) && is_single(input.dtype),
+            histogram: shape.planes > 1
+                && self.options.method == Method::Exact
+                && takes_histogram(self.client, input.cols),
             strided: input.col_stride != 1,
             ragged: input.lengths.is_some(),
             values: matches!(target, Target::Both(..)),

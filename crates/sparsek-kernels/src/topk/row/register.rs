@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! load the row; several short rows share a plane
+//! long rows, exact: a threshold by histograms of keys
 //! floats: guess the threshold, or bisect for early stop
 //! no valid guess: search on keys
 //! list the selected columns in shared memory; sort the list if asked
@@ -73,6 +74,30 @@ impl<E: Element, I: Numeric, N: Size, V: Size, W: Size> RegisterCall<E, I, N, V,
         let team = Team::of(request.layout.cols, config.shape, config.ragged);
         let loaded = self.load(row, request.first, team, config);
 
+        if comptime!(config.histogram) {
+            let mut bits = 0u32.runtime();
+            if request.params.k > 0 {
+                bits = loaded.keys(false).select_by_histogram(request.params.k);
+            }
+            if comptime!(config.listed > 0) {
+                self.write(&loaded, bits, row, &request, config);
+            } else {
+                let again = self.reload(row, request.first, team, config);
+                self.write(&again, bits, row, &request, config);
+            }
+        } else {
+            self.search(&loaded, row, &request, config);
+        }
+    }
+
+    fn search(
+        &mut self,
+        loaded: &LoadedRow<E, N>,
+        row: usize,
+        request: &RowRequest,
+        #[comptime] config: RegisterConfig,
+    ) {
+        let team = loaded.team;
         // Empty rows search with their plane.
         let params = if comptime!(config.ragged) { request.search() } else { self.params };
         let guess = if comptime!(config.floats) {
@@ -117,13 +142,13 @@ impl<E: Element, I: Numeric, N: Size, V: Size, W: Size> RegisterCall<E, I, N, V,
                     loaded.keys(config.floats).select(&params)
                 };
             }
-            self.write(&loaded, bits, row, &request, config);
+            self.write(loaded, bits, row, request, config);
         } else if found {
-            self.write(&loaded, bits, row, &request, config);
+            self.write(loaded, bits, row, request, config);
         } else {
             let bits = loaded.keys(config.floats).select(&params);
             let again = self.reload(row, request.first, team, config);
-            self.write(&again, bits, row, &request, config);
+            self.write(&again, bits, row, request, config);
         }
     }
 

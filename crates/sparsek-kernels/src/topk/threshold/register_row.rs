@@ -2,8 +2,12 @@
 
 use cubecl::prelude::*;
 
-use super::search::{
-    KeyBracket, KeyRange, SearchParams, SearchRow, SearchRowExpand, find_threshold,
+use super::{
+    cube_reduce::CubeReduce,
+    histogram::{
+        BINS, KeySet, KeySetExpand, clear_bins, count_key, histogram_threshold, key_range,
+    },
+    search::{KeyBracket, KeyRange, SearchParams, SearchRow, SearchRowExpand, find_threshold},
 };
 use crate::{
     primitives::{
@@ -77,32 +81,40 @@ impl<T: Numeric> RegisterRow<T> {
         self.team.sum::<u32>(bits.count_ones())
     }
 
+    /// The first `quota` of `bits`.
+    fn first(&self, bits: u32, quota: u32) -> u32 {
+        if comptime!(self.team.shape.can_transpose()) {
+            ColumnBits::new(bits, &self.team).first(quota, &self.team)
+        } else {
+            SelectedItems::new(bits, self.team, true).first(quota)
+        }
+    }
+
     /// `above`, then the first of `reach`.
     pub fn take_first(&self, reach: u32, above: u32, k: u32) -> Guess {
         let over = self.total(above);
         let quota = k - min(over, k);
         let level = reach ^ above;
         let levels = self.total(level);
-        let first = if comptime!(self.team.shape.can_transpose()) {
-            ColumnBits::new(level, &self.team).first(quota, &self.team)
-        } else {
-            SelectedItems::new(level, self.team, true).first(quota)
-        };
         Guess {
-            bits: above | first,
+            bits: above | self.first(level, quota),
             valid: over < k && over + levels >= k,
             near_zero: false.runtime(),
         }
     }
 
-    /// All above `high`, then the first from `low`.
-    pub fn select_between(&self, low: T, high: T, k: u32) -> u32 {
-        let mut above = 0u32;
+    fn exceeding(&self, value: T) -> u32 {
+        let mut bits = 0u32;
         #[unroll]
         for item in 0..self.items.len() {
-            above |= select(self.items[item] > high, comptime!(bit(item)), 0u32);
+            bits |= select(self.items[item] > value, comptime!(bit(item)), 0u32);
         }
-        self.take_first(self.reaching(low), above, k).bits
+        bits
+    }
+
+    /// All above `high`, then the first from `low`.
+    pub fn select_between(&self, low: T, high: T, k: u32) -> u32 {
+        self.take_first(self.reaching(low), self.exceeding(high), k).bits
     }
 }
 
@@ -163,6 +175,36 @@ impl<E: Element> KeyRow<E> {
     pub fn select(&self, params: &SearchParams) -> u32 {
         let threshold = find_threshold::<E, KeyRow<E>>(self, params, self.search);
         self.row.select_between(threshold.low, threshold.high, params.k)
+    }
+
+    /// Selected bits of a cube's row, exact.
+    pub fn select_by_histogram(&self, k: u32) -> u32 {
+        let shape = comptime!(self.row.team.shape);
+        let bins = Shared::<[Atomic<u32>]>::new_slice(BINS);
+        let reduce = CubeReduce::new(shape);
+        clear_bins(&bins, comptime!(shape.lanes));
+        let bracket = self.bracket(k);
+        let all = key_range::<E::Key>(bracket.low, bracket.high);
+        let threshold =
+            histogram_threshold::<E::Key, KeyRow<E>>(self, &all, k, &bins, &reduce, 0u32);
+        let mut bits = self.row.exceeding(threshold.high);
+        if threshold.above < k {
+            let level = self.row.reaching(threshold.low) ^ bits;
+            bits |= self.row.first(level, k - threshold.above);
+        }
+        bits
+    }
+}
+
+#[cube]
+impl<E: Element> KeySet<E::Key> for KeyRow<E> {
+    fn count_keys(&self, bins: &Shared<[Atomic<u32>]>, range: &KeyRange<E::Key>, shift: u32) {
+        #[unroll]
+        for item in 0..self.row.items.len() {
+            if self.row.team.holds(item) {
+                count_key::<E::Key>(bins, self.row.items[item], range, shift);
+            }
+        }
     }
 }
 
