@@ -156,7 +156,8 @@ pub fn maxk(lines: &[Line]) -> String {
     let epochs = |line: &Line| line.number("most_epochs").or(line.number("epochs"));
     let (short, long): (Vec<&Line>, Vec<&Line>) =
         lines.into_iter().partition(|line| epochs(line).unwrap_or(SHORT) < SHORT);
-    const LEFT_OUT: [&str; 3] = ["maxk:32:early:3", "maxk:32:early:5", "maxk:32:early:7"];
+    const LEFT_OUT: [&str; 4] =
+        ["maxk:32:early:3", "maxk:32:early:5", "maxk:32:early:6", "maxk:32:early:7"];
     let long: Vec<&Line> =
         (long.into_iter()).filter(|line| !LEFT_OUT.contains(&line.text("activation"))).collect();
     let mut text = by_model(

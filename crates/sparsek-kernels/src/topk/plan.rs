@@ -198,7 +198,7 @@ pub(crate) fn cube_units(client: &Client, cols: usize) -> u32 {
 /// planes, cols >= FILTER_COLS:                          filter, sampled, block
 /// planes, cols >= FILTER_MANY_COLS, many rows:          filter, sampled, block
 /// planes, cols >= FILTER_LARGE_K_COLS, many, large k:   filter, sampled, block
-/// planes, cols >= HISTOGRAM_COLS, few rows or large k,
+/// planes, cols >= HISTOGRAM_COLS, few rows, or large k of whole ones,
 ///     except k <= DELEGATE_SELECTED, cols < DELEGATE_COLS: block, sampled, filter
 /// planes, ragged:                                       plane, sampled, delegate, block, filter
 /// planes, k <= DELEGATE_SELECTED, cols < DELEGATE_COLS: plane, delegate, block
@@ -215,8 +215,9 @@ pub(crate) fn select(client: &Client, problem: &RowProblem) -> Result<Routine, K
     let many = problem.rows >= FILTER_ROWS && (large || problem.cols >= FILTER_MANY_COLS);
     let filters = many || problem.cols >= FILTER_COLS;
     let few_rows = problem.rows <= multiprocessors(client);
-    let counts =
-        takes_histogram(client, problem.cols) && !few && (few_rows || problem.k >= HISTOGRAM_K);
+    let counts = takes_histogram(client, problem.cols)
+        && !few
+        && (few_rows || (problem.k >= HISTOGRAM_K && !problem.ragged));
     let preferred: &[Routine] = match (planes, few, long) {
         (true, _, _) if filters => &[Routine::Filter, Routine::Sampled, Routine::Block],
         (true, _, _) if counts => &[Routine::Block, Routine::Sampled, Routine::Filter],
