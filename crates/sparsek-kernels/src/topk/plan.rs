@@ -61,6 +61,10 @@ impl RowProblem {
             key_bytes: input.dtype.size().max(size_of::<u32>()),
         }
     }
+
+    fn has_few_rows(&self, client: &Client) -> bool {
+        self.rows <= multiprocessors(client)
+    }
 }
 
 pub(crate) fn check_request(
@@ -149,7 +153,7 @@ pub(crate) fn sampled_plan(client: &Client, problem: &RowProblem) -> Result<Samp
     } else {
         LONG_SAMPLED_UNITS
     };
-    let few = cols >= FEW_ROWS_COLS && problem.rows <= multiprocessors(client);
+    let few = cols >= FEW_ROWS_COLS && problem.has_few_rows(client);
     if few && let Ok(plan) = sampled_plan_of(client, problem, LONG_SAMPLED_UNITS) {
         return Ok(plan);
     }
@@ -214,10 +218,10 @@ pub(crate) fn select(client: &Client, problem: &RowProblem) -> Result<Routine, K
     let large = problem.k >= FILTER_LARGE_K && problem.cols >= FILTER_LARGE_K_COLS;
     let many = problem.rows >= FILTER_ROWS && (large || problem.cols >= FILTER_MANY_COLS);
     let filters = many || problem.cols >= FILTER_COLS;
-    let few_rows = problem.rows <= multiprocessors(client);
-    let counts = takes_histogram(client, problem.cols)
-        && !few
-        && (few_rows || (problem.k >= HISTOGRAM_K && !problem.ragged));
+    let large_whole = problem.k >= HISTOGRAM_K && !problem.ragged;
+    let counts = !few
+        && takes_histogram(client, problem.cols)
+        && (large_whole || problem.has_few_rows(client));
     let preferred: &[Routine] = match (planes, few, long) {
         (true, _, _) if filters => &[Routine::Filter, Routine::Sampled, Routine::Block],
         (true, _, _) if counts => &[Routine::Block, Routine::Sampled, Routine::Filter],
@@ -241,10 +245,13 @@ pub(crate) fn select(client: &Client, problem: &RowProblem) -> Result<Routine, K
 
 /// Whether `block` searches by histograms.
 pub(crate) fn takes_histogram(client: &Client, cols: usize) -> bool {
+    if cols < HISTOGRAM_COLS {
+        return false;
+    }
     let planes = plane_size(client).map_or(BLOCK_CUBE_UNITS, |plane| BLOCK_CUBE_UNITS / plane);
     let needed = HISTOGRAM_BYTES + planes as usize * EXCHANGE_BYTES;
     let room = client.properties().hardware.max_shared_memory_size;
-    cols >= HISTOGRAM_COLS && needed <= room && require_sums(client).is_ok()
+    needed <= room && require_sums(client).is_ok()
 }
 
 /// A forced `plane` runs on llvmpipe, which does not list `Plane::Ops`.
@@ -440,8 +447,8 @@ impl FilterPlan {
 
 /// Lists whole rows shorter than a sample.
 pub(crate) fn filter_plan(client: &Client, problem: &RowProblem) -> Result<FilterPlan, String> {
-    let RowProblem { rows, k, cols, ragged, .. } = *problem;
-    let busy = rows > multiprocessors(client);
+    let RowProblem { k, cols, ragged, .. } = *problem;
+    let busy = !problem.has_few_rows(client);
     let select_units = if busy { LONG_FILTER_UNITS } else { LONG_CUBE_UNITS };
     let select_units = units_per_cube(client, select_units);
     let [few, many] = [FILTER_UNITS, LONG_FILTER_UNITS].map(|wanted| {

@@ -9,7 +9,7 @@ pub(crate) const BUSY_UNITS: usize = 512;
 pub(crate) const SAMPLED_COLS: usize = 1 << 13;
 /// From here `block` counts keys in histograms.
 pub(crate) const HISTOGRAM_COLS: usize = SAMPLED_COLS;
-/// From here such rows precede `sampled`.
+/// From here whole ones precede `sampled`.
 pub(crate) const HISTOGRAM_K: usize = 1 << 10;
 /// From here `filter` precedes both.
 pub(crate) const FILTER_COLS: usize = 1 << 17;
